@@ -1,0 +1,379 @@
+// Python bindings.  Shapes, dtypes and lengths are checked here and in coordwise/rows.py, once; the core trusts them.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+
+#include <chrono>
+#include <optional>
+#include <stdexcept>
+
+#include "alias.hpp"
+#include "matrix.hpp"
+
+namespace nb = nanobind;
+using namespace coordwise;
+
+namespace {
+
+template <class T, int D>
+using In = nb::ndarray<const T, nb::ndim<D>, nb::c_contig, nb::device::cpu>;
+template <class T, int D>
+using Out = nb::ndarray<T, nb::ndim<D>, nb::c_contig, nb::device::cpu>;
+using Vector = In<double, 1>;
+using Table = In<double, 2>;
+
+void require(bool ok, const char* what) {
+  if (!ok) throw std::invalid_argument(what);
+}
+
+// Keeps the arrays alive that the rows point into.
+struct Matrix {
+  AnyRows rows;
+  std::vector<nb::object> held;
+
+  std::size_t count() const {
+    return std::visit([](const auto& r) { return static_cast<std::size_t>(r.count()); }, rows);
+  }
+  std::size_t width() const {
+    return std::visit([](const auto& r) { return r.width(); }, rows);
+  }
+};
+
+constexpr std::size_t most = 0xffffffffULL;  // coordinates and entries of one coordinate are counted in 32 bits
+
+template <class V, class I>
+Matrix sparse(In<V, 1> values, In<I, 1> places, In<I, 1> starts, std::size_t width) {
+  require(starts.shape(0) >= 1, "indptr is empty");
+  const std::size_t count = starts.shape(0) - 1;
+  require(count < most && width < most, "more than 2^32 - 2 rows or columns");
+  require(values.shape(0) == places.shape(0), "data and indices differ in length");
+  bool canonical = true;
+  const std::string wrong = faults(places.data(), places.shape(0), starts.data(), count, width, canonical);
+  if (!wrong.empty()) throw std::invalid_argument(wrong);
+  require(canonical, "indices are not strictly increasing within a row");
+  return {SparseRows<V, I>(values.data(), places.data(), starts.data(), static_cast<std::uint32_t>(count), width),
+          {nb::cast(values), nb::cast(places), nb::cast(starts)}};
+}
+
+template <class V>
+Matrix dense(In<V, 2> values) {
+  require(values.shape(0) < most && values.shape(1) < most, "more than 2^32 - 2 rows or columns");
+  return {DenseRows<V>(values.data(), static_cast<std::uint32_t>(values.shape(0)), values.shape(1)),
+          {nb::cast(values)}};
+}
+
+Term term(int shape, double quad, double kink, double dead, double lower, double upper, bool mirrored, double scale) {
+  Term t;
+  t.shape = static_cast<Shape>(shape);
+  t.quad = quad, t.kink = kink, t.dead = dead, t.lower = lower, t.upper = upper;
+  t.mirrored = mirrored, t.scale = scale;
+  return t;
+}
+
+const double* pointer(const std::optional<Table>& table, std::size_t rows, std::size_t columns, const char* what) {
+  if (!table) return nullptr;
+  require(table->shape(0) == rows && table->shape(1) == columns, what);
+  return table->data();
+}
+
+const double* pointer(const std::optional<Vector>& vector, std::size_t length, const char* what) {
+  if (!vector) return nullptr;
+  require(vector->shape(0) == length, what);
+  return vector->data();
+}
+
+struct Run {
+  nb::object matrix;
+  std::vector<nb::object> held;
+  std::size_t count, width, outputs;
+  std::unique_ptr<Engine> engine;
+
+  // Steps with the GIL released; signals and the clock are looked at between blocks of steps.
+  bool run(std::int64_t max_steps, std::int64_t max_entries, double seconds) {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+    bool late = false, signalled = false;
+    {
+      nb::gil_scoped_release release;
+      engine->run(max_steps, max_entries, [&] {
+        late = seconds >= 0 && std::chrono::steady_clock::now() >= until;
+        nb::gil_scoped_acquire acquire;
+        signalled = PyErr_CheckSignals() != 0;
+        return late || signalled;
+      });
+    }
+    if (signalled) throw nb::python_error();
+    return !late;
+  }
+
+  void table(const Out<double, 2>& out, std::size_t rows) const {
+    require(out.shape(0) == rows && out.shape(1) == outputs, "output has the wrong shape");
+  }
+};
+
+using Sums = Out<double, 2>;  // K x 7: the fields of Certificate in order
+
+template <class Fill>
+void fill_certificates(const Sums& out, std::size_t outputs, Fill fill) {
+  require(out.shape(0) == outputs && out.shape(1) == 7, "certificate output must be K x 7");
+  std::vector<Certificate> found(outputs);
+  {
+    nb::gil_scoped_release release;
+    fill(found.data());
+  }
+  double* to = out.data();
+  for (const Certificate& c : found) {
+    for (double v : {c.value, c.conjugate, c.fenchel_young, c.cross, c.residual2, c.lowest, c.highest}) *to++ = v;
+  }
+}
+
+}  // namespace
+
+NB_MODULE(_core, m) {
+  m.doc() = "Compiled core of coordwise; use it through coordwise.kernels.";
+
+  nb::class_<Term>(m, "Term")
+      .def(
+          "__init__",
+          [](Term* self, int shape, double quad, double kink, double dead, double lower, double upper, bool mirrored,
+             double scale) { new (self) Term(term(shape, quad, kink, dead, lower, upper, mirrored, scale)); },
+          nb::kw_only(), nb::arg("shape"), nb::arg("quad"), nb::arg("kink"), nb::arg("dead"), nb::arg("lower"),
+          nb::arg("upper"), nb::arg("mirrored"), nb::arg("scale"))
+      .def("value", &Term::value)
+      .def("derivative", &Term::derivative)
+      .def("conjugate", &Term::conjugate)
+      .def("prox", &Term::prox)
+      .def("clip", &Term::clip)
+      .def(
+          "derivatives",
+          [](const Term& self, Table t, std::optional<Table> centers, std::optional<Vector> weights,
+             Out<double, 2> out) {
+            const std::size_t rows = t.shape(0), columns = t.shape(1);
+            const double* c = pointer(centers, rows, columns, "centers have the wrong shape");
+            const double* s = pointer(weights, rows, "weights have the wrong length");
+            require(out.shape(0) == rows && out.shape(1) == columns, "output has the wrong shape");
+            for (std::size_t e = 0; e < rows * columns; ++e) {
+              out.data()[e] = self.derivative(t.data()[e], c ? c[e] : 0.0, s ? s[e / columns] : 1.0);
+            }
+          },
+          nb::arg("t"), nb::arg("centers").none(), nb::arg("weights").none(), nb::arg("out"))
+      .def(
+          "sums",
+          [](const Term& self, Table t, std::optional<Table> centers, std::optional<Vector> weights, bool conjugate,
+             Out<double, 1> out) {
+            const std::size_t rows = t.shape(0), columns = t.shape(1);
+            const double* c = pointer(centers, rows, columns, "centers have the wrong shape");
+            const double* s = pointer(weights, rows, "weights have the wrong length");
+            require(out.shape(0) == columns, "output has the wrong length");
+            for (std::size_t k = 0; k < columns; ++k) {
+              Sum sum;
+              for (std::size_t j = 0; j < rows; ++j) {
+                const double center = c ? c[j * columns + k] : 0.0, weight = s ? s[j] : 1.0,
+                             at = t.data()[j * columns + k];
+                sum.add(conjugate ? self.conjugate(at, center, weight) : self.value(at, center, weight));
+              }
+              out.data()[k] = sum.get();
+            }
+          },
+          nb::arg("t"), nb::arg("centers").none(), nb::arg("weights").none(), nb::arg("conjugate"), nb::arg("out"));
+
+  nb::class_<Matrix>(m, "Matrix")
+      .def_prop_ro("count", &Matrix::count)
+      .def_prop_ro("width", &Matrix::width)
+      .def(
+          "norms2",
+          [](const Matrix& self, std::optional<Vector> weights, Out<double, 1> out) {
+            require(out.shape(0) == self.count(), "output has the wrong length");
+            const double* w = pointer(weights, self.width(), "weights have the wrong length");
+            nb::gil_scoped_release release;
+            std::visit([&](const auto& rows) { norms2(rows, w, out.data()); }, self.rows);
+          },
+          nb::arg("weights").none(), nb::arg("out"))
+      .def("dots",
+           [](const Matrix& self, Table vectors, Out<double, 2> out) {
+             require(
+                 vectors.shape(0) == self.width() && out.shape(0) == self.count() && out.shape(1) == vectors.shape(1),
+                 "dots: shapes do not fit");
+             nb::gil_scoped_release release;
+             std::visit([&](const auto& rows) { dots(rows, vectors.data(), vectors.shape(1), out.data()); }, self.rows);
+           })
+      .def("combine",
+           [](const Matrix& self, Table x, Out<double, 2> out) {
+             require(x.shape(0) == self.count() && out.shape(0) == self.width() && out.shape(1) == x.shape(1),
+                     "combine: shapes do not fit");
+             nb::gil_scoped_release release;
+             std::visit([&](const auto& rows) { combine(rows, x.data(), x.shape(1), out.data()); }, self.rows);
+           })
+      .def(
+          "certificate",
+          [](const Matrix& self, const Term& term, std::optional<Table> centers, std::optional<Vector> weights, Table x,
+             Table omega, Sums out) {
+            const std::size_t outputs = x.shape(1);
+            require(x.shape(0) == self.count() && omega.shape(0) == self.width() && omega.shape(1) == outputs,
+                    "certificate: shapes do not fit");
+            const double* c = pointer(centers, self.count(), outputs, "centers have the wrong shape");
+            const double* s = pointer(weights, self.count(), "weights have the wrong length");
+            const double* at = x.data();
+            fill_certificates(out, outputs, [&](Certificate* found) {
+              std::visit(
+                  [&](const auto& rows) {
+                    by_groups(outputs, [&](auto group, std::size_t first) {
+                      certify<group.width>(
+                          rows, term, omega.data() + first, outputs,
+                          [=](std::uint32_t i, std::size_t k) { return at[i * outputs + first + k]; },
+                          [=](std::uint32_t i, std::size_t k) { return c ? c[i * outputs + first + k] : 0.0; },
+                          [=](std::uint32_t i) { return s ? s[i] : 1.0; }, found + first);
+                    });
+                  },
+                  self.rows);
+            });
+          },
+          nb::arg("term"), nb::arg("centers").none(), nb::arg("weights").none(), nb::arg("x"), nb::arg("omega"),
+          nb::arg("out"));
+
+  m.def("sparse", &sparse<double, std::int32_t>);
+  m.def("sparse", &sparse<float, std::int32_t>);
+  m.def("sparse", &sparse<double, std::int64_t>);
+  m.def("sparse", &sparse<float, std::int64_t>);
+  m.def("dense", &dense<double>);
+  m.def("dense", &dense<float>);
+
+  nb::class_<Run>(m, "Run")
+      .def("run", &Run::run, nb::arg("max_steps"), nb::arg("max_entries"), nb::arg("seconds"))
+      .def("restart", [](Run& self) { self.engine->restart(); })
+      .def("resync",
+           [](Run& self) {
+             nb::gil_scoped_release release;
+             self.engine->resync();
+           })
+      .def("point",
+           [](const Run& self, Out<double, 2> out) {
+             self.table(out, self.count);
+             self.engine->point(out.data());
+           })
+      .def("image",
+           [](const Run& self, Out<double, 2> out) {
+             self.table(out, self.width);
+             self.engine->image(out.data());
+           })
+      .def("certificate",
+           [](const Run& self, Table omega, Sums out) {
+             require(omega.shape(0) == self.width && omega.shape(1) == self.outputs, "omega has the wrong shape");
+             fill_certificates(out, self.outputs,
+                               [&](Certificate* found) { self.engine->certificate(omega.data(), found); });
+           })
+      .def_prop_ro("steps", [](const Run& self) { return self.engine->steps(); })
+      .def_prop_ro("entries", [](const Run& self) { return self.engine->entries(); });
+
+  m.def(
+      "start",
+      [](nb::object matrix, std::size_t outputs, std::size_t threads, const Term& coordinate,
+         std::optional<Table> centers, std::optional<Vector> weights, std::optional<double> gain,
+         std::optional<Term> image, std::optional<Table> image_centers, std::optional<Vector> image_weights,
+         bool accelerated, bool prox, Vector step, std::optional<Vector> theta, std::optional<Vector> move, int rule,
+         double tau, double drift, double theta_scale, double couple, double fold_below, std::uint64_t seed,
+         std::optional<In<std::uint32_t, 2>> cells, std::optional<Table> x0, std::optional<Table> image0) {
+        const Matrix& of = nb::cast<const Matrix&>(matrix);
+        const std::size_t count = of.count(), width = of.width();
+        require(count > 0 && outputs > 0, "nothing to solve: no coordinates or no outputs");
+        require(gain.has_value() != image.has_value(), "give either gain or image");
+        Problem problem;
+        problem.outputs = outputs;
+        problem.threads = threads;
+        problem.coordinate = coordinate;
+        problem.centers = pointer(centers, count, outputs, "centers have the wrong shape");
+        problem.weights = pointer(weights, count, "weights have the wrong length");
+        problem.quadratic = gain.has_value();
+        problem.gain = gain.value_or(1.0);
+        if (image) problem.image = *image;
+        problem.image_centers = pointer(image_centers, width, outputs, "image_centers have the wrong shape");
+        problem.image_weights = pointer(image_weights, width, "image_weights have the wrong length");
+        Plan plan;
+        plan.accelerated = accelerated;
+        plan.prox = prox;
+        require(step.shape(0) == count, "step has the wrong length");
+        plan.step = step.data();
+        plan.theta = pointer(theta, count, "theta has the wrong length");
+        plan.move = pointer(move, count, "move has the wrong length");
+        require(!accelerated || plan.theta, "an accelerated run needs theta");
+        plan.momentum.rule = static_cast<Rule>(rule);
+        plan.momentum.tau0 = tau;
+        plan.momentum.drift = drift;
+        plan.momentum.theta0 = theta_scale;
+        plan.momentum.couple0 = couple;
+        plan.fold_below = fold_below;
+        std::vector<AliasCell> table;
+        if (cells) {
+          require(cells->shape(0) == count && cells->shape(1) == 2, "cells have the wrong shape");
+          table.resize(count);
+          for (std::size_t i = 0; i < count; ++i) {
+            table[i] = {cells->data()[2 * i], cells->data()[2 * i + 1]};
+            require(table[i].alias < count, "an alias is out of range");
+          }
+        }
+        const double* x = pointer(x0, count, outputs, "x0 has the wrong shape");
+        const double* v = pointer(image0, width, outputs, "image0 has the wrong shape");
+        Run run;
+        run.matrix = matrix;
+        run.count = count, run.width = width, run.outputs = outputs;
+        auto hold = [&](const auto& array) {
+          if (array) run.held.push_back(nb::cast(*array));
+        };
+        hold(centers), hold(weights), hold(image_centers), hold(image_weights);
+        {
+          nb::gil_scoped_release release;
+          run.engine = std::visit(
+              [&](const auto& rows) {
+                return make_engine(rows, problem, plan,
+                                   IndexStream(seed, static_cast<std::uint32_t>(count), std::move(table)), x, v);
+              },
+              of.rows);
+        }
+        return run;
+      },
+      nb::kw_only(), nb::arg("matrix"), nb::arg("outputs"), nb::arg("threads"), nb::arg("coordinate"),
+      nb::arg("centers").none(), nb::arg("weights").none(), nb::arg("gain").none(), nb::arg("image").none(),
+      nb::arg("image_centers").none(), nb::arg("image_weights").none(), nb::arg("accelerated"), nb::arg("prox"),
+      nb::arg("step"), nb::arg("theta").none(), nb::arg("move").none(), nb::arg("rule"), nb::arg("tau"),
+      nb::arg("drift"), nb::arg("theta_scale"), nb::arg("couple"), nb::arg("fold_below"), nb::arg("seed"),
+      nb::arg("cells").none(), nb::arg("x0").none(), nb::arg("image0").none());
+
+  // Arrays of a sparse matrix as a sentence about what is wrong ("" if nothing), and whether its rows are ordered.
+  auto inspect = [](auto places, auto starts, std::size_t width) {
+    bool canonical = true;
+    std::string wrong;
+    if (starts.shape(0) == 0) {
+      wrong = "indptr is empty";
+    } else {
+      nb::gil_scoped_release release;
+      wrong = faults(places.data(), places.shape(0), starts.data(), starts.shape(0) - 1, width, canonical);
+    }
+    return std::make_tuple(wrong, canonical);
+  };
+  m.def("inspect", [inspect](In<std::int32_t, 1> p, In<std::int32_t, 1> s, std::size_t w) { return inspect(p, s, w); });
+  m.def("inspect", [inspect](In<std::int64_t, 1> p, In<std::int64_t, 1> s, std::size_t w) { return inspect(p, s, w); });
+
+  m.def("first_not_finite", [](In<double, 1> v) { return first_not_finite(v.data(), v.shape(0)); });
+  m.def("first_not_finite", [](In<float, 1> v) { return first_not_finite(v.data(), v.shape(0)); });
+
+  m.def("alias_cells", [](Vector p, Out<std::uint32_t, 2> out) {
+    require(out.shape(0) == p.shape(0) && out.shape(1) == 2 && p.shape(0) < most, "output has the wrong shape");
+    std::uint32_t* to = out.data();
+    for (const AliasCell& cell : alias_cells(p.data(), static_cast<std::uint32_t>(p.shape(0)))) {
+      *to++ = cell.threshold;
+      *to++ = cell.alias;
+    }
+  });
+  m.def(
+      "draw",
+      [](std::uint64_t seed, std::optional<In<std::uint32_t, 2>> cells, std::uint32_t n, Out<std::uint32_t, 1> out) {
+        std::vector<AliasCell> table;
+        if (cells) {
+          require(cells->shape(0) == n && cells->shape(1) == 2, "cells have the wrong shape");
+          for (std::size_t i = 0; i < n; ++i) table.push_back({cells->data()[2 * i], cells->data()[2 * i + 1]});
+        }
+        IndexStream(seed, n, std::move(table)).draw(out.data(), out.shape(0));
+      },
+      nb::arg("seed"), nb::arg("cells").none(), nb::arg("n"), nb::arg("out"));
+}

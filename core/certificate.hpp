@@ -1,0 +1,61 @@
+// Fenchel-Young sums: how far a point is from optimal, term by term.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine.hpp"
+#include "products.hpp"
+#include "rows.hpp"
+
+namespace coordwise {
+
+// Neumaier's compensated sum: a gap near 1e-16 of the values it is made of must not drown in their rounding.
+class Sum {
+ public:
+  void add(double v) {
+    const double t = total_ + v;
+    lost_ += std::fabs(total_) >= std::fabs(v) ? (total_ - t) + v : (v - t) + total_;
+    total_ = t;
+  }
+  double get() const { return std::isfinite(total_) ? total_ + lost_ : total_; }
+
+ private:
+  double total_ = 0, lost_ = 0;
+};
+
+// The sums for K columns of a point.  `at(i, k)` is coordinate (i, k) of the point, `center(i, k)` and `weight(i)`
+// belong to its term; omega has `stride` doubles per image entry.
+template <int K, class Rows, class At, class Center, class Weight>
+void certify(const Rows& rows, const Term& term, const double* omega, std::size_t stride, At at, Center center,
+             Weight weight, Certificate* out) {
+  struct Sums {
+    Sum value, conjugate, fenchel_young, cross, residual2;
+    double lowest = 0, highest = 0;
+  };
+  Sums sums[K];
+  double g[K];
+  for (std::uint32_t i = 0; i < rows.count(); ++i) {
+    dot<K>(rows[i], omega, stride, g);
+    const double s = weight(i);
+    for (std::size_t k = 0; k < K; ++k) {
+      const double x = at(i, k), c = center(i, k);
+      const double h = term.conjugate(x, c, s);
+      const double dual = term.value(-g[k] / term.scale, c, s);
+      Sums& sum = sums[k];
+      sum.value.add(h);
+      sum.conjugate.add(dual);
+      sum.fenchel_young.add(std::max(h + dual + x * g[k], 0.0));
+      sum.cross.add(x * g[k]);
+      sum.residual2.add((g[k] + c) * (g[k] + c));
+      sum.lowest = std::min(sum.lowest, g[k]), sum.highest = std::max(sum.highest, g[k]);
+    }
+  }
+  for (std::size_t k = 0; k < K; ++k) {
+    const Sums& s = sums[k];
+    out[k] = {s.value.get(), s.conjugate.get(), s.fenchel_young.get(), s.cross.get(), s.residual2.get(),
+              s.lowest,      s.highest};
+  }
+}
+
+}  // namespace coordwise

@@ -1,0 +1,76 @@
+// What the driver sees of a run, whatever the storage, the smooth part and the number of outputs.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "momentum.hpp"
+#include "stream.hpp"
+#include "term.hpp"
+
+namespace coordwise {
+
+// min over x in R^(N x K)   sum_k [ G(B x_k) + sum_i h_i(x_ik) ],   h_i the conjugate of `coordinate` (see term.hpp).
+// G is (gain/2)|v|^2, or separable with derivative `image.derivative` (centres m x K, weights m).
+struct Problem {
+  std::size_t outputs = 1;
+  std::size_t threads = 1;  // over groups of outputs
+  Term coordinate;
+  const double* centers = nullptr;  // N x K
+  const double* weights = nullptr;  // N, or null for ones
+  bool quadratic = true;
+  double gain = 1;
+  Term image;
+  const double* image_centers = nullptr;
+  const double* image_weights = nullptr;
+};
+
+// One method on one problem.
+//   plain, gradient:        x_i -= step g                          step = 1/L
+//   plain, prox:            x_i = argmin h_i(y) + step/2 y^2 - (step x_i - g) y           step = curvature
+//   accelerated, gradient:  z_i = zh_i - theta g, y_i = x_i - step g                      step = 1/L
+//   accelerated, prox:      z_i = prox of h_i - move/2 y^2 at zh_i - theta g, y_i = x_i + couple step (z_i - zh_i)
+//                                                                                         step = 1/p
+// with theta_i = momentum.theta * theta[i].  `gradient` puts all of h_i into g; `prox` only move * x_i.
+struct Plan {
+  bool accelerated = true, prox = false;
+  const double* step = nullptr;
+  const double* theta = nullptr;
+  const double* move = nullptr;  // null for zeros
+  Momentum momentum;
+  double fold_below = 1e-60;  // v absorbs its scale s once s is smaller
+};
+
+// Sums over the coordinates at a point x with image gradient omega, g_i = <b_i, omega>; one row per output.
+struct Certificate {
+  double value = 0;                // sum h_i(x_i)
+  double conjugate = 0;            // sum h_i*(-g_i)
+  double fenchel_young = 0;        // sum h_i(x_i) + h_i*(-g_i) + x_i g_i, each term >= 0
+  double cross = 0;                // sum x_i g_i
+  double residual2 = 0;            // sum (g_i + c_i)^2
+  double lowest = 0, highest = 0;  // min and max of g_i, with 0
+};
+
+class Engine {
+ public:
+  virtual ~Engine() = default;
+
+  // Steps until `max_steps` are done, `max_entries` entries of B are touched, or stop() (asked now and then) says so.
+  virtual void run(std::int64_t max_steps, std::int64_t max_entries, const std::function<bool()>& stop) = 0;
+
+  virtual void restart() = 0;  // z = y, momentum from its beginning
+  virtual void resync() = 0;   // images recomputed from u and v: rounding errors pile up in them
+  virtual void point(double* x) const = 0;
+  virtual void image(double* v) const = 0;
+  virtual void certificate(const double* omega, Certificate* out) const = 0;
+
+  std::int64_t steps() const { return steps_; }
+  std::int64_t entries() const { return entries_; }
+
+ protected:
+  std::int64_t steps_ = 0, entries_ = 0;
+};
+
+}  // namespace coordwise

@@ -1,0 +1,281 @@
+// The loop.  One class for all storages (Rows), smooth parts (Smooth), K outputs that share the drawn coordinates, and
+// both families (P = 1: plain steps on x; P = 2: accelerated steps on the pair u, v).
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+
+#include "buffer.hpp"
+#include "certificate.hpp"
+#include "engine.hpp"
+#include "products.hpp"
+#include "rows.hpp"
+
+namespace coordwise {
+
+// G(v) = (gain/2) |v|^2
+struct QuadraticSmooth {
+  double gain;
+
+  // g[k] = <b_i, G'(v_k)> at v = u - x v (accelerated, P = 2: the image holds u_1..u_K, v_1..v_K) or v = u (plain)
+  template <int K, int P, class Slice>
+  void gradient(const Slice& row, const double* image, double x, double* g) const {
+    double sums[K * P];
+    dot<K * P>(row, image, K * P, sums);
+    for (int k = 0; k < K; ++k) g[k] = P == 2 ? gain * (sums[k] - x * sums[K * (P - 1) + k]) : gain * sums[k];
+  }
+};
+
+// G(v) = sum_j term_j(v_j)
+struct SeparableSmooth {
+  Term term;
+  const double* centers;  // null: zeros
+  const double* weights;  // null: ones
+  std::size_t stride;     // of the centres
+
+  template <int K, int P, class Slice>
+  void gradient(const Slice& row, const double* image, double x, double* g) const {
+    for (int k = 0; k < K; ++k) g[k] = 0;
+    for (std::size_t t = 0; t < row.length; ++t) {
+      const std::size_t j = row.at(t);
+      const double a = row.value(t), s = weights ? weights[j] : 1.0;
+      const double* at = image + j * K * P;
+      for (int k = 0; k < K; ++k) {
+        const double v = P == 2 ? at[k] - x * at[K * (P - 1) + k] : at[k];
+        g[k] += a * term.derivative(v, centers ? centers[j * stride + k] : 0.0, s);
+      }
+    }
+  }
+};
+
+// What a step needs of its coordinate, in one cache line while K = 1.
+template <int K, int P>
+struct alignas(64) Coordinate {
+  double state[K * P];  // x_1..x_K, or u_1..u_K, v_1..v_K
+  std::int64_t start;
+  std::uint32_t length, unused;
+  double step, theta, move;
+  double center[K];
+};
+static_assert(sizeof(Coordinate<1, 2>) == 64, "a coordinate fills one cache line");
+
+template <class Rows, class Smooth, int K, int P>
+class Kernel final : public Engine {
+  using Record = Coordinate<K, P>;
+
+ public:
+  // Works on columns first .. first + K - 1 of the problem's outputs.
+  Kernel(const Rows& rows, const Smooth& smooth, const Problem& problem, std::size_t first, const Plan& plan,
+         IndexStream stream, const double* x0, const double* image0)
+      : rows_(rows),
+        smooth_(smooth),
+        term_(problem.coordinate),
+        weights_(problem.weights),
+        stride_(problem.outputs),
+        first_(first),
+        prox_(plan.prox),
+        momentum_(plan.momentum),
+        fold_below_(plan.fold_below),
+        stream_(std::move(stream)),
+        coordinates_(rows.count()),
+        image_(rows.width() * K * P),
+        offset_(image0 ? rows.width() * K : 0),
+        ahead_(block + lookahead) {
+    for (std::uint32_t i = 0; i < rows.count(); ++i) {
+      Record& c = coordinates_[i];
+      c.start = rows.start(i), c.length = rows.length(i);
+      c.step = plan.step[i];
+      c.theta = plan.theta ? plan.theta[i] : 0;
+      c.move = plan.move ? plan.move[i] : 0;
+      for (int k = 0; k < K; ++k) {
+        c.center[k] = problem.centers ? problem.centers[i * stride_ + first + k] : 0;
+        c.state[k] = x0 ? x0[i * stride_ + first + k] : 0;
+      }
+    }
+    for (std::size_t e = 0; e < offset_.size(); ++e) offset_[e] = image0[e / K * stride_ + first + e % K];
+    momentum_.restart();
+    resync();
+  }
+
+  void run(std::int64_t max_steps, std::int64_t max_entries, const std::function<bool()>& stop) override {
+    const std::int64_t last_step = steps_ + max_steps, last_entry = entries_ + max_entries;
+    std::int64_t ask_at = entries_ + steps_ + quiet;
+    while (steps_ < last_step && entries_ < last_entry) {
+      refill();
+      const std::size_t count = std::min(ready_ - lookahead, static_cast<std::size_t>(last_step - steps_));
+      const std::size_t done = prox_ ? steps<true>(count, last_entry) : steps<false>(count, last_entry);
+      std::copy(ahead_.begin() + done, ahead_.begin() + ready_, ahead_.begin());
+      ready_ -= done, steps_ += static_cast<std::int64_t>(done);
+      if (entries_ + steps_ >= ask_at) {
+        if (stop()) return;
+        ask_at = entries_ + steps_ + quiet;
+      }
+    }
+  }
+
+  void restart() override {
+    if constexpr (P == 2) {
+      const double behind = momentum_.behind();
+      each_pair([behind](double& u, double& v) { u -= behind * v, v = 0; });
+      momentum_.restart();
+    }
+  }
+
+  void resync() override {
+    std::fill(image_.begin(), image_.end(), 0.0);
+    for (const Record& c : coordinates_) axpy<K * P>(slice(c), c.state, K * P, image_.data());
+    for (std::size_t e = 0; e < offset_.size(); ++e) image_[e / K * K * P + e % K] += offset_[e];
+  }
+
+  void point(double* x) const override {
+    for (std::uint32_t i = 0; i < rows_.count(); ++i) {
+      for (int k = 0; k < K; ++k) x[i * stride_ + first_ + k] = at(i, k);
+    }
+  }
+
+  void image(double* v) const override {
+    const double behind = P == 2 ? momentum_.behind() : 0;
+    for (std::size_t j = 0; j < rows_.width(); ++j) {
+      const double* from = image_.data() + j * K * P;
+      for (int k = 0; k < K; ++k) {
+        v[j * stride_ + first_ + k] = P == 2 ? from[k] - behind * from[K * (P - 1) + k] : from[k];
+      }
+    }
+  }
+
+  void certificate(const double* omega, Certificate* out) const override {
+    certify<K>(
+        rows_, term_, omega + first_, stride_, [this](std::uint32_t i, std::size_t k) { return at(i, k); },
+        [this](std::uint32_t i, std::size_t k) { return coordinates_[i].center[k]; },
+        [this](std::uint32_t i) { return weight(i); }, out + first_);
+  }
+
+ private:
+  static constexpr std::size_t block = 1024, lookahead = 32;
+  static constexpr std::size_t record_ahead = 16, row_ahead = 5, image_ahead = 2;
+  static constexpr std::int64_t quiet = 1 << 20;  // work (entries and steps) between two questions to stop()
+  static constexpr std::size_t near = 1 << 22;    // out-of-order execution hides the misses of a smaller image better
+
+  typename Rows::Slice slice(const Record& c) const { return rows_.slice(c.start, c.length); }
+  double weight(std::uint32_t i) const { return weights_ ? weights_[i] : 1.0; }
+
+  // Coordinate (i, k) of the current point, kept inside the domain of h_i against rounding.
+  double at(std::uint32_t i, std::size_t k) const {
+    const Record& c = coordinates_[i];
+    const double x = P == 2 ? c.state[k] - momentum_.behind() * c.state[K * (P - 1) + k] : c.state[k];
+    return term_.clip(x, c.center[k], weight(i));
+  }
+
+  void refill() {
+    if (ready_ > lookahead) return;
+    const std::size_t count = ahead_.size() - ready_;
+    stream_.draw(ahead_.data() + ready_, count);
+    ready_ += count;
+  }
+
+  template <class Change>
+  void each_pair(Change change) {
+    auto apply = [&](double* pair) {
+      for (int k = 0; k < K; ++k) change(pair[k], pair[K * (P - 1) + k]);
+    };
+    for (Record& c : coordinates_) apply(c.state);
+    for (std::size_t j = 0; j < rows_.width(); ++j) apply(image_.data() + j * K * P);
+  }
+
+  // At most `count` steps, fewer if `last_entry` is reached; returns how many.
+  template <bool Prox>
+  std::size_t steps(std::size_t count, std::int64_t last_entry) {
+    const bool far = K == 1 && Rows::sparse && image_.size() * sizeof(double) > near;
+    Momentum m = momentum_;  // a local copy can live in registers: stores to the image cannot alias it
+    std::int64_t entries = entries_;
+    std::size_t t = 0;
+    while (t < count && entries < last_entry) {
+      prefetch_to_write(&coordinates_[ahead_[t + record_ahead]]);
+      const Record& later = coordinates_[ahead_[t + row_ahead]];
+      rows_.prefetch_slice(later.start, later.length);
+      if (far) {
+        const auto next = slice(coordinates_[ahead_[t + image_ahead]]);
+        for (std::size_t e = 0; e < next.length; ++e) prefetch_to_write(image_.data() + next.at(e) * K * P);
+      }
+
+      const std::uint32_t i = ahead_[t];
+      Record& c = coordinates_[i];
+      const auto row = slice(c);
+      const double s = weight(i);
+      double g[K], change[K * P];
+      if constexpr (P == 2) m.begin();
+      smooth_.template gradient<K, P>(row, image_.data(), P == 2 ? m.x : 0.0, g);
+      bool moved = false;
+      for (int k = 0; k < K; ++k) {
+        if constexpr (P == 2) {
+          accelerated<Prox>(m, c, s, k, g[k], change);
+        } else {
+          plain<Prox>(c, s, k, g[k], change);
+        }
+      }
+      for (int e = 0; e < K * P; ++e) c.state[e] += change[e], moved |= change[e] != 0;
+      if (moved) axpy<K * P>(row, change, K * P, image_.data());
+      if constexpr (P == 2) {
+        m.end();
+        if (m.scale() < fold_below_) {
+          each_pair([&m](double&, double& v) { v *= m.scale(); });
+          m.folded();
+        }
+      }
+      entries += c.length;
+      ++t;
+    }
+    momentum_ = m, entries_ = entries;
+    return t;
+  }
+
+  template <bool Prox>
+  void plain(const Record& c, double s, int k, double g, double* change) const {
+    const double x = c.state[k];
+    if constexpr (Prox) {
+      change[k] = term_.prox(c.step * x - g, c.step, c.center[k], s) - x;
+    } else {
+      change[k] = -c.step * (g + term_.conjugate_gradient(x, c.center[k], s));
+    }
+  }
+
+  template <bool Prox>
+  void accelerated(const Momentum& m, const Record& c, double s, int k, double g, double* change) const {
+    const double u = c.state[k], v = c.state[K * (P - 1) + k];
+    const double x = u - m.x * v;
+    const double theta = m.theta * c.theta;
+    if constexpr (Prox) {
+      const double z = u + m.z * v;
+      const double zh = z + m.drift * (x - z);
+      const double inverse = 1 / theta;
+      const double to = term_.prox(zh * inverse - (g + c.move * x), inverse - c.move, c.center[k], s);
+      const double dz = to - zh;
+      const double dy = m.couple * c.step * dz;
+      change[k] = m.keep * dy + (1 - m.keep) * dz;
+      change[K * (P - 1) + k] = (dz - dy) / m.next;
+    } else {
+      // dz = -theta g and dy = -step g; only the last products wait for g.
+      const double to_u = -(m.keep * c.step + (1 - m.keep) * theta), to_v = (c.step - theta) / m.next;
+      g += term_.conjugate_gradient(x, c.center[k], s);
+      change[k] = to_u * g;
+      change[K * (P - 1) + k] = to_v * g;
+    }
+  }
+
+  Rows rows_;
+  Smooth smooth_;
+  Term term_;
+  const double* weights_;
+  std::size_t stride_, first_;
+  bool prox_;
+  Momentum momentum_;
+  double fold_below_;
+  IndexStream stream_;
+  Buffer<Record> coordinates_;
+  Buffer<double> image_;
+  std::vector<double> offset_;
+  std::vector<std::uint32_t> ahead_;
+  std::size_t ready_ = 0;
+};
+
+}  // namespace coordwise

@@ -1,0 +1,90 @@
+// A matrix of any supported storage, and what is asked of it outside the loop.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "certificate.hpp"
+#include "engine.hpp"
+#include "products.hpp"
+#include "rows.hpp"
+
+namespace coordwise {
+
+using AnyRows =
+    std::variant<SparseRows<double, std::int32_t>, SparseRows<float, std::int32_t>, SparseRows<double, std::int64_t>,
+                 SparseRows<float, std::int64_t>, DenseRows<double>, DenseRows<float>>;
+
+// Defined once per storage, in instances/.
+template <class Rows>
+std::unique_ptr<Engine> make_engine(const Rows& rows, const Problem& problem, const Plan& plan,
+                                    const IndexStream& stream, const double* x0, const double* image0);
+
+// out_i = sum_j weight_j b_ij^2
+template <class Rows>
+void norms2(const Rows& rows, const double* weights, double* out) {
+  for (std::uint32_t i = 0; i < rows.count(); ++i) {
+    const auto row = rows[i];
+    double sum = 0;
+    for (std::size_t t = 0; t < row.length; ++t) {
+      const double a = row.value(t);
+      sum += weights ? weights[row.at(t)] * a * a : a * a;
+    }
+    out[i] = sum;
+  }
+}
+
+// out (N x K) = <b_i, vector_k>
+template <class Rows>
+void dots(const Rows& rows, const double* vectors, std::size_t outputs, double* out) {
+  by_groups(outputs, [&](auto group, std::size_t first) {
+    for (std::uint32_t i = 0; i < rows.count(); ++i) {
+      dot<group.width>(rows[i], vectors + first, outputs, out + i * outputs + first);
+    }
+  });
+}
+
+// out (m x K) += sum_i b_i x_ik
+template <class Rows>
+void combine(const Rows& rows, const double* x, std::size_t outputs, double* out) {
+  by_groups(outputs, [&](auto group, std::size_t first) {
+    for (std::uint32_t i = 0; i < rows.count(); ++i) {
+      axpy<group.width>(rows[i], x + i * outputs + first, outputs, out + first);
+    }
+  });
+}
+
+// What is wrong with the arrays of a sparse matrix, or empty; `canonical` tells whether every row is strictly ordered.
+template <class I>
+std::string faults(const I* places, std::size_t entries, const I* starts, std::size_t count, std::size_t width,
+                   bool& canonical) {
+  canonical = true;
+  if (starts[0] != 0) return "indptr must begin with 0";
+  for (std::size_t i = 0; i < count; ++i) {
+    if (starts[i + 1] < starts[i]) return "indptr decreases at position " + std::to_string(i + 1);
+  }
+  if (static_cast<std::size_t>(starts[count]) > entries) return "indptr ends beyond the stored entries";
+  for (std::size_t i = 0; i < count; ++i) {
+    for (I t = starts[i]; t < starts[i + 1]; ++t) {
+      if (places[t] < 0 || static_cast<std::size_t>(places[t]) >= width) {
+        return "index " + std::to_string(places[t]) + " at position " + std::to_string(t) + " is outside 0.." +
+               std::to_string(width == 0 ? 0 : width - 1);
+      }
+      if (t > starts[i] && places[t] <= places[t - 1]) canonical = false;
+    }
+  }
+  return {};
+}
+
+// Position of the first entry that is not finite, or -1.
+template <class V>
+std::int64_t first_not_finite(const V* values, std::size_t count) {
+  for (std::size_t t = 0; t < count; ++t) {
+    if (!std::isfinite(values[t])) return static_cast<std::int64_t>(t);
+  }
+  return -1;
+}
+
+}  // namespace coordwise

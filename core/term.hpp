@@ -1,0 +1,128 @@
+// One-dimensional convex functions: everything the kernel and the certificates need of a loss or a penalty.
+//
+// A term is given by its conjugate.  With a centre c (the label, say) and a weight s, the piecewise
+// linear-quadratic shape is
+//
+//   phi*(y) = c y + kink |y| + quad/(2 s) max(|y| - s dead, 0)^2      for  s lower <= y <= s upper,
+//
+// where `mirrored` swaps the interval for a negative centre (classification losses).  Every loss of the
+// library but one is of this shape.  The exception is the logistic loss log(1 + exp(-c t)), c = +1 or -1:
+//
+//   phi*(y) = s (a log a + (1 - a) log(1 - a)),   a = -c y / s in [0, 1].
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace coordwise {
+
+enum class Shape : int { piecewise = 0, logistic = 1 };
+
+inline double sigmoid(double t) {
+  const double e = std::exp(-std::fabs(t));
+  return t >= 0 ? 1 / (1 + e) : e / (1 + e);
+}
+
+inline double log1pexp(double t) { return t > 0 ? t + std::log1p(std::exp(-t)) : std::log1p(std::exp(t)); }
+
+inline double entropy(double a) { return a > 0 ? a * std::log(a) : 0.0; }
+
+// Root a in (0, 1) of logit(a) + k a = r, k >= 0: safeguarded Newton in the logit.  The start matters: from the
+// middle of the bracket the iteration can stall far from machine accuracy when k is large.
+inline double logistic_root(double k, double r) {
+  if (!(k > 0)) return sigmoid(r);
+  const double q = r / k;
+  double lo = r - k, hi = r;
+  double s = q <= 1e-12 ? hi : (q >= 1 - 1e-12 ? lo : std::log(q / (1 - q)));
+  s = std::min(std::max(s, lo), hi);
+  for (int step = 0; step < 100; ++step) {
+    const double a = sigmoid(s);
+    const double f = s + k * a - r;
+    (f > 0 ? hi : lo) = s;
+    double t = s - f / (1 + k * a * (1 - a));
+    if (!(t > lo && t < hi)) t = 0.5 * (lo + hi);
+    const bool done = std::fabs(t - s) <= 1e-15 * (1 + std::fabs(s));
+    s = t;
+    if (done) break;
+  }
+  return sigmoid(s);
+}
+
+struct Term {
+  Shape shape = Shape::piecewise;
+  double quad = 0, kink = 0, dead = 0;
+  double lower = -std::numeric_limits<double>::infinity();
+  double upper = std::numeric_limits<double>::infinity();
+  bool mirrored = false;
+  double scale = 1;  // the whole term is multiplied by it
+
+  double low(double c, double s) const {
+    if (shape == Shape::logistic) return c > 0 ? -s : 0.0;
+    return bound(mirrored && c < 0 ? -upper : lower, s);
+  }
+  double high(double c, double s) const {
+    if (shape == Shape::logistic) return c > 0 ? 0.0 : s;
+    return bound(mirrored && c < 0 ? -lower : upper, s);
+  }
+  double clip(double y, double c, double s) const { return std::min(std::max(y, low(c, s)), high(c, s)); }
+
+  // scale * phi*(y)
+  double conjugate(double y, double c, double s) const {
+    if (y < low(c, s) || y > high(c, s)) return std::numeric_limits<double>::infinity();
+    if (s == 0) return 0.0;
+    if (shape == Shape::logistic) {
+      const double a = -c * y / s;
+      return scale * s * (entropy(a) + entropy(1 - a));
+    }
+    const double over = std::max(std::fabs(y) - s * dead, 0.0);
+    return scale * (c * y + kink * std::fabs(y) + quad / (2 * s) * over * over);
+  }
+
+  // scale * (phi*)'(y), for terms whose conjugate is differentiable (no kink, no bounds)
+  double conjugate_gradient(double y, double c, double s) const {
+    const double over = std::max(std::fabs(y) - s * dead, 0.0);
+    return scale * (c + std::copysign(quad / s * over, y));
+  }
+
+  // scale * s phi(t; c): the term itself
+  double value(double t, double c, double s) const {
+    if (s == 0) return 0.0;
+    if (shape == Shape::logistic) return scale * s * log1pexp(-c * t);
+    const double y = derivative_over_scale(t, c, s);
+    if (y == 0) return 0.0;
+    if (!std::isfinite(y)) return std::numeric_limits<double>::infinity();
+    const double over = std::max(std::fabs(y) - s * dead, 0.0);
+    return scale * ((t - c) * y - kink * std::fabs(y) - quad / (2 * s) * over * over);
+  }
+
+  // scale * s * phi'(t; c) (a subgradient at kinks)
+  double derivative(double t, double c, double s) const { return scale * derivative_over_scale(t, c, s); }
+
+  // argmin over y of  scale phi*(y) + kappa/2 y^2 - rhs y
+  double prox(double rhs, double kappa, double c, double s) const {
+    if (s == 0) return 0.0;
+    rhs /= scale, kappa /= scale;
+    if (shape == Shape::logistic) return -c * s * logistic_root(s * kappa, -c * rhs);
+    const double r = rhs - c;
+    const double a = std::fabs(r) - kink;
+    if (a <= 0) return clip(0.0, c, s);
+    const double flat = a <= kappa * s * dead ? a / kappa : (a + quad * dead) / (kappa + quad / s);
+    return clip(std::copysign(flat, r), c, s);
+  }
+
+ private:
+  static double bound(double b, double s) { return std::isfinite(b) ? s * b : b; }
+
+  double derivative_over_scale(double t, double c, double s) const {
+    if (s == 0) return 0.0;
+    if (shape == Shape::logistic) return -c * s * sigmoid(-c * t);
+    const double r = t - c;
+    const double a = std::fabs(r) - kink;
+    if (a <= 0) return 0.0;
+    const double y = s * (dead + (quad > 0 ? a / quad : std::numeric_limits<double>::infinity()));
+    return clip(std::copysign(y, r), c, s);
+  }
+};
+
+}  // namespace coordwise

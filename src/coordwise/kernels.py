@@ -1,0 +1,276 @@
+"""The compiled core seen from Python; the only module that imports it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coordwise import _core
+from coordwise.validation import FloatArray
+
+NO_LIMIT = 2**62
+SUMS = ("value", "conjugate", "fenchel_young", "cross", "residual2", "lowest", "highest")
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A one-dimensional convex function given by its conjugate (`core/term.hpp`).
+
+        phi*(y) = c y + kink |y| + quad/2 max(|y| - dead, 0)^2   for lower <= y <= upper,
+
+    with c the centre (the label, say); `mirrored` reflects the interval for c < 0. `logistic` stands for the conjugate
+    of log(1 + exp(-c t)) instead.
+    """
+
+    quad: float = 0.0
+    kink: float = 0.0
+    dead: float = 0.0
+    lower: float = -np.inf
+    upper: float = np.inf
+    mirrored: bool = False
+    logistic: bool = False
+
+    @property
+    def differentiable(self) -> bool:
+        """Whether phi* is differentiable on the whole line (with a Lipschitz derivative)."""
+        return not self.logistic and self.kink == 0 and np.isinf(self.lower) and np.isinf(self.upper)
+
+    @property
+    def curvature(self) -> float:
+        """Strong convexity of phi* (0 if none): phi is 1/curvature-smooth."""
+        if self.logistic:
+            return 4.0
+        return self.quad if self.dead == 0 else 0.0
+
+
+@dataclass(frozen=True)
+class Terms:
+    """sum_i scale * s_i phi(t_i; c_i) on one side, sum_i scale * (s_i phi)^*(y_i; c_i) on the other: N x K of them."""
+
+    shape: Shape
+    scale: float
+    centers: FloatArray | None  # N x K; None: zeros
+    weights: FloatArray | None  # N; None: ones
+
+    @property
+    def core(self) -> Any:
+        """The compiled twin."""
+        s = self.shape
+        return _core.Term(
+            shape=int(s.logistic),
+            quad=s.quad,
+            kink=s.kink,
+            dead=s.dead,
+            lower=s.lower,
+            upper=s.upper,
+            mirrored=s.mirrored,
+            scale=self.scale,
+        )
+
+    def derivative(self, t: FloatArray) -> FloatArray:
+        """Scale * s_i phi'(t_i; c_i)."""
+        out = np.empty_like(t)
+        self.core.derivatives(t, self.centers, self.weights, out)
+        return out
+
+    def value(self, t: FloatArray) -> FloatArray:
+        """Sums over i of scale * s_i phi(t_i; c_i), one per output."""
+        out = np.empty(t.shape[1])
+        self.core.sums(t, self.centers, self.weights, False, out)
+        return out
+
+    def conjugate(self, y: FloatArray) -> FloatArray:
+        """Sums over i of scale * (s_i phi)^*(y_i; c_i), one per output; inf outside the domain."""
+        out = np.empty(y.shape[1])
+        self.core.sums(y, self.centers, self.weights, True, out)
+        return out
+
+    def clip(self, y: FloatArray) -> FloatArray:
+        """The nearest point of the conjugates' domain."""
+        low, high = self.bounds(y.shape)
+        return np.clip(y, low, high)
+
+    def bounds(self, shape: tuple[int, ...]) -> tuple[FloatArray, FloatArray]:
+        """Ends of the conjugates' domains."""
+        s = self.shape
+        lower, upper, mirrored = (-1.0, 0.0, True) if s.logistic else (s.lower, s.upper, s.mirrored)
+        low, high = np.full(shape, lower), np.full(shape, upper)
+        if mirrored and self.centers is not None:
+            flip = self.centers < 0
+            low[flip], high[flip] = -upper, -lower
+        if self.weights is not None:
+            weights = self.weights[:, None]
+            low = np.where(np.isfinite(low), low * weights, low)
+            high = np.where(np.isfinite(high), high * weights, high)
+        return low, high
+
+    def minimizers(self, outputs: int) -> FloatArray:
+        """Argmin of every conjugate, phi'(0) (infinite where it has none)."""
+        rows = self.centers if self.centers is not None else self.weights
+        assert rows is not None
+        return self.derivative(np.zeros((len(rows), outputs))) / self.scale
+
+    def prox(self, i: int, k: int, rhs: float, kappa: float) -> float:
+        """Argmin over y of h(y) + kappa/2 y^2 - rhs y, with h = scale * (s_i phi)^* of output k."""
+        center = 0.0 if self.centers is None else float(self.centers[i, k])
+        weight = 1.0 if self.weights is None else float(self.weights[i])
+        return float(self.core.prox(rhs, kappa, center, weight))
+
+
+class Matrix:
+    """B by coordinate: b_i contiguous. Arrays must be what `coordwise.rows` prepared."""
+
+    def __init__(self, *arrays: NDArray[Any], width: int | None = None) -> None:
+        self._core = _core.dense(arrays[0]) if width is None else _core.sparse(*arrays, width)
+        self.count: int = self._core.count
+        self.width: int = self._core.width
+
+    def norms2(self, weights: FloatArray | None = None) -> FloatArray:
+        """sum_j weights_j b_ij^2 for every i."""
+        out = np.empty(self.count)
+        self._core.norms2(weights, out)
+        return out
+
+    def dots(self, vectors: FloatArray) -> FloatArray:
+        """<b_i, vectors_k> for every i and k."""
+        out = np.empty((self.count, vectors.shape[1]))
+        self._core.dots(vectors, out)
+        return out
+
+    def combine(self, x: FloatArray) -> FloatArray:
+        """B x = sum_i b_i x_ik."""
+        out = np.zeros((self.width, x.shape[1]))
+        self._core.combine(x, out)
+        return out
+
+    def sums(self, terms: Terms, x: FloatArray, omega: FloatArray) -> dict[str, FloatArray]:
+        """Fenchel-Young sums of the coordinates at x, with g_i = <b_i, omega> (see `core/engine.hpp`)."""
+        out = np.empty((x.shape[1], len(SUMS)))
+        self._core.certificate(terms.core, terms.centers, terms.weights, x, omega, out)
+        return dict(zip(SUMS, out.T, strict=True))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One method on one objective, in the kernel's terms (`core/engine.hpp` says what each field does)."""
+
+    accelerated: bool
+    prox: bool
+    step: FloatArray
+    theta: FloatArray | None = None
+    move: FloatArray | None = None
+    rule: int = 0
+    tau: float = 1.0
+    drift: float = 0.0
+    theta_scale: float = 1.0
+    couple: float = 1.0
+    fold_below: float = 1e-60
+
+
+CONSTANT, VANISHING, RECURRENT = range(3)
+
+
+class Run:
+    """Steps of a plan on G(Bx) + sum_i h_i(x_i), and the point they have reached."""
+
+    def __init__(
+        self,
+        matrix: Matrix,
+        coordinates: Terms,
+        smooth: float | Terms,
+        plan: Plan,
+        *,
+        cells: NDArray[np.uint32] | None,
+        seed: int,
+        x0: FloatArray,
+        image0: FloatArray | None = None,
+        threads: int = 1,
+    ) -> None:
+        quadratic = not isinstance(smooth, Terms)
+        self._matrix = matrix
+        self._outputs = x0.shape[1]
+        self._core = _core.start(
+            matrix=matrix._core,
+            outputs=self._outputs,
+            threads=threads,
+            coordinate=coordinates.core,
+            centers=coordinates.centers,
+            weights=coordinates.weights,
+            gain=smooth if quadratic else None,
+            image=smooth.core if isinstance(smooth, Terms) else None,
+            image_centers=smooth.centers if isinstance(smooth, Terms) else None,
+            image_weights=smooth.weights if isinstance(smooth, Terms) else None,
+            cells=cells,
+            seed=seed,
+            x0=x0,
+            image0=image0,
+            **vars(plan),
+        )
+
+    def advance(self, *, steps: int = NO_LIMIT, entries: int = NO_LIMIT, seconds: float = -1.0) -> None:
+        """Run until one of the limits; negative seconds mean none. Ctrl-C raises between blocks of steps."""
+        self._core.run(steps, entries, seconds)
+
+    def restart(self) -> None:
+        """Forget the momentum: z = y."""
+        self._core.restart()
+
+    def resync(self) -> None:
+        """Recompute the images from the coordinates, which removes accumulated rounding."""
+        self._core.resync()
+
+    @property
+    def steps(self) -> int:
+        """Steps taken."""
+        return int(self._core.steps)
+
+    @property
+    def entries(self) -> int:
+        """Entries of B touched."""
+        return int(self._core.entries)
+
+    def point(self) -> FloatArray:
+        """The current point, N x K."""
+        out = np.empty((self._matrix.count, self._outputs))
+        self._core.point(out)
+        return out
+
+    def image(self) -> FloatArray:
+        """B x (plus image0) at the current point, m x K."""
+        out = np.empty((self._matrix.width, self._outputs))
+        self._core.image(out)
+        return out
+
+    def sums(self, omega: FloatArray) -> dict[str, FloatArray]:
+        """As `Matrix.sums`, at the current point."""
+        out = np.empty((self._outputs, len(SUMS)))
+        self._core.certificate(omega, out)
+        return dict(zip(SUMS, out.T, strict=True))
+
+
+def alias_cells(p: FloatArray) -> NDArray[np.uint32]:
+    """Alias table of a distribution: threshold (out of 2^32) and alias of every cell."""
+    out = np.empty((len(p), 2), np.uint32)
+    _core.alias_cells(p, out)
+    return out
+
+
+def draw(seed: int, cells: NDArray[np.uint32] | None, n: int, count: int) -> NDArray[np.uint32]:
+    """The first `count` indices of a stream; cells=None gives random permutations of 0..n-1."""
+    out = np.empty(count, np.uint32)
+    _core.draw(seed, cells, n, out)
+    return out
+
+
+def inspect_sparse(indices: NDArray[Any], indptr: NDArray[Any], width: int) -> tuple[str, bool]:
+    """What is wrong with the index arrays ("" if nothing), and whether every row is strictly increasing."""
+    wrong, canonical = _core.inspect(indices, indptr, width)
+    return str(wrong), bool(canonical)
+
+
+def first_not_finite(values: NDArray[Any]) -> int:
+    """Position of the first NaN or infinity in a flat array, or -1."""
+    return int(_core.first_not_finite(values))

@@ -1,0 +1,526 @@
+"""Methods: immutable descriptions that turn an objective into a Schedule for the kernel.
+
+The accelerated methods share one recursion (linear coupling). With a distribution p, norm weights w_i > 0 and sigma the
+strong convexity in |x|_w^2 = sum_i w_i x_i^2,
+
+    Theta = max_i L_i/(w_i p_i^2),   tau = 2/(1 + sqrt(4 Theta/sigma + 1)),   eta = 1/(tau Theta),
+
+and p_i ~ sqrt(L_i/w_i) minimises Theta. w = L^beta with that p is NU_ACDM (Algorithm 1).
+
+Where h_i is smooth, it is part of f and a step is a coordinate gradient step (L_i includes its curvature). Where it is
+not, it enters by its proximal step; its strong convexity m_i, if it has any, is moved into f (L_i grows by m_i).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from coordwise import kernels
+from coordwise.kernels import Plan
+from coordwise.objectives import LinearSystem, Objective
+from coordwise.restarts import Restarts
+from coordwise.results import Constants
+from coordwise.sampling import power_distribution
+from coordwise.theory import coupling, speedup
+from coordwise.validation import FloatArray, check_array, check_choice, check_number
+
+__all__ = [
+    "ACDM",
+    "APCG",
+    "APPROX",
+    "METHODS",
+    "NUACDM",
+    "RCDM",
+    "SDCA",
+    "Auto",
+    "Kaczmarz",
+    "Method",
+    "NUACDMns",
+    "Schedule",
+    "get_method",
+]
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A method made concrete for one objective."""
+
+    plan: Plan
+    cells: NDArray[np.uint32] | None  # None: random permutations
+    idle: NDArray[np.bool_]  # coordinates that are never drawn
+    constants: Constants
+    description: str
+    restarts: Restarts | None = None
+
+
+@dataclass(frozen=True)
+class Split:
+    """What belongs to f and what to the proximal step: L, and the strong convexity of f's own terms."""
+
+    prox: bool
+    L: FloatArray
+    move: FloatArray | None
+    strong: FloatArray  # per coordinate
+    active: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, objective: Objective, *, move: FloatArray | bool = True) -> Split:
+        """`move` an array: that much curvature is moved into f. True: what the terms have. False: none."""
+        shape = objective.coordinates.shape
+        smooth_part = objective.curvature
+        own = objective.term_curvature
+        gone = np.isinf(own)  # zero weights: x_i = 0 for good
+        strong = np.where(gone, 0.0, own) if shape.curvature > 0 else np.zeros_like(smooth_part)
+        if shape.differentiable:
+            prox, L, moved = False, smooth_part + np.where(gone, 0.0, own), None
+        else:
+            moved = strong if move is True else (None if move is False else np.asarray(move, dtype=np.float64))
+            strong = strong if moved is None else moved
+            prox, L = True, smooth_part if moved is None else smooth_part + moved
+        L = np.where(gone, 0.0, L)
+        _check_scales(L)
+        active = L > 0
+        return cls(prox, L, moved, strong, active)
+
+    def sigma(self, weights: FloatArray) -> float:
+        """min_i strong_i / w_i over the active coordinates: f's strong convexity in the norm |.|_w."""
+        return float(np.min(self.strong[self.active] / weights[self.active])) if self.active.any() else 0.0
+
+
+def _check_scales(L: FloatArray) -> None:
+    positive = L[L > 0]
+    if not np.all(np.isfinite(L)) or (len(positive) and (positive.min() < 1e-290 or positive.max() > 1e290)):
+        raise ValueError(
+            "A, lam and the weights give coordinate smoothness parameters beyond the range of floating point "
+            f"({positive.min() if len(positive) else 0:.3g} to {np.max(L):.3g}); rescale A (divide it by a typical row "
+            "norm) or change lam."
+        )
+
+
+@dataclass(frozen=True)
+class Method(ABC):
+    """Base of all methods."""
+
+    name: ClassVar[str] = ""
+
+    @abstractmethod
+    def schedule(self, objective: Objective) -> Schedule:
+        """The method's constants for this objective; ValueError with a sentence if it cannot be applied."""
+
+    def describe(self, **found: object) -> str:
+        """Name and parameters, with what was found out about them."""
+        shown = {f.name: getattr(self, f.name) for f in fields(self) if f.repr}
+        shown.update(found)
+        inside = ", ".join(
+            f"{k}={v:.4g}" if isinstance(v, float) else f"{k}={v}" for k, v in shown.items() if v is not None
+        )
+        return f"{self.name}({inside})"
+
+
+@dataclass(frozen=True)
+class NUACDM(Method):
+    """NU_ACDM for strongly convex objectives, Algorithm 1: p_i ~ L_i^((1-beta)/2), or p_i ~ sqrt(L_i/w_i).
+
+    E[f(y_T)] - f* <= O(1) (1 - tau)^T (f(x_0) - f*), tau = 2/(1 + sqrt(4 S^2/sigma + 1)), S = sum_i sqrt(L_i/w_i).
+
+    Parameters
+    ----------
+    beta : float in [0, 1], default 0
+        Norm weights w_i = L_i^beta.
+    sigma : float, "adaptive" or None
+        Strong convexity in the norm |.|_w. None: what the objective is known to have, and adaptive restarts if it has
+        none (linear systems, hinge, ...). "adaptive": restarts of the non-strongly convex form in any case.
+    weights : array of shape (N,), optional
+        Norm weights in place of L^beta. Where h_i enters by its proximal step, sigma * weights is the curvature moved
+        out of it: with sigma=1, weights_i is a lower bound of h_i'' where the run takes place.
+    """
+
+    name: ClassVar[str] = "nu_acdm"
+    beta: float = 0.0
+    sigma: float | Literal["adaptive"] | None = None
+    weights: ArrayLike | None = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        check_number("beta", self.beta, low=0, high=1)
+        _check_sigma(self.sigma)
+
+    def schedule(self, objective: Objective) -> Schedule:
+        """See `Method.schedule`."""
+        if self.sigma == "adaptive":
+            return self._adaptive(objective)
+        given = None
+        move: FloatArray | bool = True
+        if self.weights is not None:
+            given = _check_weights(self.weights, objective)
+            if isinstance(self.sigma, (int, float)):
+                move = float(self.sigma) * given
+        split = Split.of(objective, move=move)
+        weights = _power(split.L, self.beta) if given is None else given
+        sigma = split.sigma(weights) if self.sigma is None else float(self.sigma)
+        if not sigma > 0:
+            return self._adaptive(objective)
+        if split.prox and isinstance(self.sigma, (int, float)) and self.weights is None:
+            _check_moved(sigma, split.sigma(weights))
+        p = _optimal(split, weights)
+        return _strongly_convex(self, objective, split, weights, p, sigma)
+
+    def _adaptive(self, objective: Objective) -> Schedule:
+        split = Split.of(objective, move=False)
+        weights = _power(split.L, self.beta) if self.weights is None else _check_weights(self.weights, objective)
+        return _not_strongly_convex(
+            self, objective, split, weights, _optimal(split, weights), Restarts(), sigma="adaptive"
+        )
+
+
+@dataclass(frozen=True)
+class NUACDMns(Method):
+    """NU_ACDM for objectives that need not be strongly convex, Algorithm 2: p_i ~ L_i^((1-beta)/2).
+
+    E[f(y_T)] - f* <= 2 |x_0 - x*|^2_{L_beta} S^2_{(1-beta)/2} / (T + 1)^2. With a proximal term, tau_0 = min_i p_i and
+    tau_(k+1) = (sqrt(tau_k^4 + 4 tau_k^2) - tau_k^2)/2, which keeps the iterates in the domain.
+    """
+
+    name: ClassVar[str] = "nu_acdm_ns"
+    beta: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_number("beta", self.beta, low=0, high=1)
+
+    def schedule(self, objective: Objective) -> Schedule:
+        """See `Method.schedule`."""
+        split = Split.of(objective, move=False)
+        weights = _power(split.L, self.beta)
+        return _not_strongly_convex(self, objective, split, weights, _optimal(split, weights))
+
+
+@dataclass(frozen=True)
+class ACDM(Method):
+    """ACDM (Lee and Sidford): p_i ~ max(L_i^(1-beta), mean of L^(1-beta)), with the constants its proof guarantees.
+
+    sigma=None takes what the objective is known to have; without strong convexity, the ns form with adaptive restarts.
+    """
+
+    name: ClassVar[str] = "acdm"
+    beta: float = 0.0
+    sigma: float | Literal["adaptive"] | None = None
+
+    def __post_init__(self) -> None:
+        check_number("beta", self.beta, low=0, high=1)
+        _check_sigma(self.sigma)
+
+    def schedule(self, objective: Objective) -> Schedule:
+        """See `Method.schedule`."""
+        split = Split.of(objective)
+        sigma = split.sigma(_power(split.L, self.beta)) if self.sigma is None else self.sigma
+        if isinstance(sigma, str) or not sigma > 0:
+            split = Split.of(objective, move=False)
+            weights = _power(split.L, self.beta)
+            p = self._distribution(split)
+            return _not_strongly_convex(self, objective, split, weights, p, Restarts(), sigma="adaptive")
+        weights = _power(split.L, self.beta)
+        if split.prox and self.sigma is not None:
+            _check_moved(float(sigma), split.sigma(weights))
+        return _strongly_convex(self, objective, split, weights, self._distribution(split), float(sigma))
+
+    def _distribution(self, split: Split) -> FloatArray:
+        share = np.zeros_like(split.L)
+        part = (split.L[split.active] / split.L.max()) ** (1 - self.beta)
+        share[split.active] = np.maximum(part, part.mean())
+        return share / share.sum()
+
+
+@dataclass(frozen=True)
+class APCG(Method):
+    """APCG (Lin, Lu and Xiao): uniform sampling, norm weights L (beta = 1), alpha = sqrt(sigma_1)/n.
+
+    y = (x + alpha z)/(1 + alpha), z drifts by alpha. sigma is the strong convexity in the L_1 norm, None for what the
+    objective is known to have.
+    """
+
+    name: ClassVar[str] = "apcg"
+    sigma: float | None = None
+
+    def __post_init__(self) -> None:
+        _check_sigma(self.sigma, adaptive=False)
+
+    def schedule(self, objective: Objective) -> Schedule:
+        """See `Method.schedule`."""
+        split = Split.of(objective)
+        known = split.sigma(split.L)
+        sigma = known if self.sigma is None else float(self.sigma)
+        if not sigma > 0:
+            raise ValueError(
+                "apcg needs strong convexity, and this objective is not known to have any; pass APCG(sigma=...) with its "
+                "strong convexity in the norm sum_i L_i x_i^2, or use 'approx' or 'auto'."
+            )
+        if split.prox and self.sigma is not None:
+            _check_moved(sigma, known)
+        n = int(split.active.sum())
+        alpha = min(np.sqrt(sigma) / n, 1.0 / n)
+        p = split.active / n
+        plan = Plan(
+            accelerated=True,
+            prox=split.prox,
+            step=_inverse(p) if split.prox else _inverse(split.L),
+            theta=_inverse(p * split.L),
+            move=split.move,
+            tau=alpha / (1 + alpha),
+            drift=alpha,
+            theta_scale=1 / (n * n * alpha),
+            couple=alpha,
+        )
+        constants = _constants(
+            objective, split, p, split.L, sigma=sigma, tau=alpha, Theta=float(n) ** 2, contraction=1 - alpha
+        )
+        return Schedule(plan, kernels.alias_cells(p), ~split.active, constants, self.describe(sigma=sigma))
+
+
+@dataclass(frozen=True)
+class APPROX(Method):
+    """APPROX (Fercoq and Richtarik), serial: uniform sampling, norm weights L, no strong convexity needed."""
+
+    name: ClassVar[str] = "approx"
+
+    def schedule(self, objective: Objective) -> Schedule:
+        """See `Method.schedule`."""
+        split = Split.of(objective, move=False)
+        p = split.active / max(int(split.active.sum()), 1)
+        return _not_strongly_convex(self, objective, split, split.L, p)
+
+
+@dataclass(frozen=True)
+class RCDM(Method):
+    """RCDM (Nesterov), not accelerated: x_i -= g_i/L_i (or its proximal step) with p_i ~ L_i^(1-beta)."""
+
+    name: ClassVar[str] = "rcdm"
+    beta: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_number("beta", self.beta, low=0, high=1)
+
+    def schedule(self, objective: Objective) -> Schedule:
+        """See `Method.schedule`."""
+        split = Split.of(objective, move=False)
+        return _plain(self, objective, split, _distribution(split.L, 1 - self.beta), self.beta)
+
+
+@dataclass(frozen=True)
+class Kaczmarz(Method):
+    """Randomized Kaczmarz (Strohmer and Vershynin): x += (b_i - <a_i, x>)/|a_i|^2 a_i with p_i ~ |a_i|^2 (Theorem 2.1)."""
+
+    name: ClassVar[str] = "kaczmarz"
+
+    def schedule(self, objective: Objective) -> Schedule:
+        """See `Method.schedule`."""
+        if not isinstance(objective, LinearSystem):
+            raise ValueError(
+                f"kaczmarz solves linear systems only, not {type(objective).__name__}; use LinearSystem(A, b), or "
+                "'rcdm' (the same step on other objectives)."
+            )
+        split = Split.of(objective, move=False)
+        return _plain(self, objective, split, _distribution(split.L, 1.0), 0.0)
+
+
+@dataclass(frozen=True)
+class SDCA(Method):
+    """Exact minimisation over one coordinate at a time, not accelerated.
+
+    Exact where G is quadratic (l2 penalties, linear systems, least squares); elsewhere one proximal step with the
+    curvature bound L_i.
+
+    Parameters
+    ----------
+    order : {"permutation", "uniform", "norms"}
+        A fresh random permutation every N steps; independent uniform draws; draws with p_i ~ L_i (squared norms).
+    """
+
+    name: ClassVar[str] = "sdca"
+    order: str = "permutation"
+
+    def __post_init__(self) -> None:
+        check_choice("order", self.order, ("permutation", "uniform", "norms"))
+
+    def schedule(self, objective: Objective) -> Schedule:
+        """See `Method.schedule`."""
+        split = Split.of(objective)
+        curvature = objective.curvature
+        active = curvature > 0
+        if self.order == "norms":
+            p = _distribution(np.where(active, split.L, 0.0), 1.0)
+        else:
+            p = active / max(int(active.sum()), 1)
+        # A coordinate that G does not see starts at its minimiser; any positive curvature keeps it there.
+        plan = Plan(accelerated=False, prox=True, step=np.where(active, curvature, 1.0))
+        cells = None if self.order == "permutation" else kernels.alias_cells(p)
+        constants = _constants(objective, split, p if active.any() else split.active / 1.0, np.ones_like(split.L))
+        return Schedule(plan, cells, ~active, constants, self.describe())
+
+
+@dataclass(frozen=True)
+class Auto(Method):
+    """NU_ACDM with beta = 0 where the strong convexity is known, its adaptive restarts where it is not."""
+
+    name: ClassVar[str] = "auto"
+
+    def schedule(self, objective: Objective) -> Schedule:
+        """See `Method.schedule`."""
+        return NUACDM().schedule(objective)
+
+
+METHODS: dict[str, type[Method]] = {
+    method.name: method for method in (Auto, NUACDM, NUACDMns, ACDM, APCG, APPROX, RCDM, Kaczmarz, SDCA)
+}
+
+
+def get_method(method: str | Method) -> Method:
+    """A method by name with its default parameters, or the method itself."""
+    return method if isinstance(method, Method) else METHODS[check_choice("method", method, METHODS)]()
+
+
+def _check_sigma(sigma: object, *, adaptive: bool = True) -> None:
+    if sigma is None or (adaptive and isinstance(sigma, str) and sigma == "adaptive"):
+        return
+    if isinstance(sigma, str):
+        raise ValueError(
+            f"sigma={sigma!r} is not known; give a positive number, None" + (" or 'adaptive'." if adaptive else ".")
+        )
+    check_number("sigma", sigma, low=0, strictly=True)
+
+
+def _check_moved(sigma: float, known: float) -> None:
+    if sigma > known * (1 + 1e-12):
+        raise ValueError(
+            f"sigma={sigma:.4g} is more than the coordinate terms are known to have ({known:.4g}), and the rest of this "
+            "objective is not used; give a smaller sigma, sigma=None, or weights with sigma (see NUACDM)."
+        )
+
+
+def _check_weights(weights: Any, objective: Objective) -> FloatArray:
+    array = check_array("weights", weights, (objective.rows.count,))
+    if np.any(array <= 0):
+        raise ValueError("weights must be positive, one per coordinate.")
+    return array
+
+
+def _power(L: FloatArray, power: float) -> FloatArray:
+    """L^power with 1 where L = 0 (never used there)."""
+    return np.where(L > 0, L, 1.0) ** power
+
+
+def _inverse(values: FloatArray) -> FloatArray:
+    return np.divide(1.0, values, out=np.zeros_like(values), where=values > 0)
+
+
+def _distribution(L: FloatArray, power: float) -> FloatArray:
+    return power_distribution(L, power) if np.any(L > 0) else np.full_like(L, 1 / len(L))
+
+
+def _optimal(split: Split, weights: FloatArray) -> FloatArray:
+    """p_i ~ sqrt(L_i/w_i), which minimises Theta."""
+    return _distribution(np.where(split.active, split.L / weights, 0.0), 0.5)
+
+
+def _theta(split: Split, weights: FloatArray, p: FloatArray) -> float:
+    a = split.active
+    return float(np.max(split.L[a] / (weights[a] * p[a] ** 2))) if a.any() else 1.0
+
+
+def _strongly_convex(
+    method: Method, objective: Objective, split: Split, weights: FloatArray, p: FloatArray, sigma: float
+) -> Schedule:
+    """Algorithm 1 for any p and w, with its proximal form."""
+    Theta = _theta(split, weights, p)
+    tau = coupling(Theta, sigma)
+    if split.prox:
+        # y stays a convex combination of the z's, hence in the domain, while tau/((1-tau) p_i) <= 1.
+        lowest = float(p[split.active].min())
+        tau = min(tau, lowest / (1 + lowest))
+    plan = Plan(
+        accelerated=True,
+        prox=split.prox,
+        step=_inverse(p) if split.prox else _inverse(split.L),
+        theta=_inverse(p * weights),
+        move=split.move,
+        tau=tau,
+        drift=tau,
+        theta_scale=(1 - tau) / (tau * Theta),
+        couple=tau / (1 - tau),
+    )
+    constants = _constants(objective, split, p, weights, sigma=sigma, tau=tau, Theta=Theta, contraction=1 - tau)
+    return Schedule(plan, kernels.alias_cells(p), ~split.active, constants, method.describe(sigma=sigma))
+
+
+def _not_strongly_convex(
+    method: Method,
+    objective: Objective,
+    split: Split,
+    weights: FloatArray,
+    p: FloatArray,
+    restarts: Restarts | None = None,
+    **found: object,
+) -> Schedule:
+    """Algorithm 2 for any p and w, with its proximal form."""
+    Theta = _theta(split, weights, p)
+    lowest = float(p[split.active].min()) if split.active.any() else 1.0
+    plan = Plan(
+        accelerated=True,
+        prox=split.prox,
+        step=_inverse(p) if split.prox else _inverse(split.L),
+        theta=_inverse(p * weights),
+        rule=kernels.RECURRENT if split.prox else kernels.VANISHING,
+        tau=lowest if split.prox else 1.0,
+        theta_scale=1 / Theta,
+    )
+    constants = _constants(objective, split, p, weights, Theta=Theta)
+    return Schedule(plan, kernels.alias_cells(p), ~split.active, constants, method.describe(**found), restarts)
+
+
+def _plain(method: Method, objective: Objective, split: Split, p: FloatArray, beta: float) -> Schedule:
+    """x_i -= g_i/L_i, or its proximal form; sigma/S_{1-beta} a step with strong convexity."""
+    step = np.where(split.active, split.L, 1.0) if split.prox else _inverse(split.L)
+    weights = _power(split.L, beta)
+    own = Split.of(objective)
+    sigma = own.sigma(_power(own.L, beta))
+    contraction = None
+    if sigma > 0 and not split.prox:
+        contraction = 1 - sigma / float(np.sum(split.L[split.active] ** (1 - beta)))
+    constants = _constants(
+        objective, split, p, weights, sigma=sigma if contraction is not None else None, contraction=contraction
+    )
+    plan = Plan(accelerated=False, prox=split.prox, step=step)
+    return Schedule(plan, kernels.alias_cells(p), ~split.active, constants, method.describe())
+
+
+def _constants(
+    objective: Objective,
+    split: Split,
+    p: FloatArray,
+    weights: FloatArray,
+    *,
+    sigma: float | None = None,
+    tau: float | None = None,
+    Theta: float | None = None,
+    contraction: float | None = None,
+) -> Constants:
+    L = split.L[split.active] if split.active.any() else np.zeros(1)
+    per_step = float(np.dot(p, objective.rows.lengths))
+    per_pass = objective.rows.nnz / per_step if per_step > 0 else float(objective.rows.count)
+    ratio = L / weights[split.active] if split.active.any() else np.ones(1)
+    return Constants(
+        L_min=float(L.min()),
+        L_mean=float(L.mean()),
+        L_max=float(L.max()),
+        L_sum=float(L.sum()),
+        iterations_per_pass=per_pass,
+        S=float(np.sqrt(ratio).sum()),
+        Theta=Theta,
+        sigma=sigma,
+        tau=tau,
+        rate_per_pass=None if contraction is None else float(contraction**per_pass),
+        speedup=speedup(ratio, beta=0.0),
+    )

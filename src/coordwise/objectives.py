@@ -1,0 +1,200 @@
+"""Objectives: the one composite shape, linear systems and least squares. ERM is in `coordwise.erm`.
+
+Everything the library solves is, for each of K outputs,
+
+    minimise over x in R^N    F(x) = G(Bx) + sum_i h_i(x_i),
+
+with B known by coordinate (b_i contiguous), G separable and smooth, h_i one-dimensional and convex. The coordinate
+gradient of the smooth part is <b_i, G'(v)> at v = Bx, its coordinate smoothness L_i = sum_j M_j b_ij^2 with G_j'' <= M_j.
+Fenchel duality gives one certificate for all of them: with omega = G'(v) and g_i = <b_i, omega>,
+
+    F(x) - min F  <=  sum_i [ h_i(x_i) + h_i*(-g_i) + x_i g_i ].
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from coordwise.kernels import Shape, Terms
+from coordwise.results import Certificate
+from coordwise.rows import Rows
+from coordwise.validation import FloatArray, check_array, check_number
+
+__all__ = ["LeastSquares", "LinearSystem", "Objective", "Sums", "targets"]
+
+Sums = Callable[[FloatArray], dict[str, FloatArray]]
+
+
+class Objective(ABC):
+    """G(Bx) + sum_i h_i(x_i) with its certificate.
+
+    Attributes
+    ----------
+    rows : Rows
+        B by coordinate.
+    coordinates : Terms
+        h_i, as scaled conjugates.
+    smooth : float or Terms
+        G(v) = (smooth/2) |v|^2, or a separable G.
+    image0 : ndarray or None
+        Added to Bx before G is applied.
+    outputs : int
+        K.
+    certificate_name : str
+        What the gap is.
+    """
+
+    rows: Rows
+    coordinates: Terms
+    smooth: float | Terms
+    image0: FloatArray | None = None
+    outputs: int
+    flat: bool
+    certificate_name: str
+
+    @abstractmethod
+    def certificate(self, image: FloatArray, sums: Sums) -> Certificate:
+        """The certificate at a point with image v = Bx (+ image0); `sums(omega)` are the coordinates' sums there."""
+
+    @abstractmethod
+    def solution(self, image: FloatArray) -> FloatArray | None:
+        """The point the user wants, from the image; None if that is x itself."""
+
+    @property
+    def curvature(self) -> FloatArray:
+        """sum_j M_j b_ij^2: the coordinate smoothness of G(Bx) alone."""
+        if not isinstance(self.smooth, Terms):
+            return self.smooth * self.rows.norms2()
+        terms = self.smooth
+        bound = terms.scale / terms.shape.curvature
+        return bound * self.rows.norms2(terms.weights)
+
+    @property
+    def term_curvature(self) -> FloatArray:
+        """quad/s_i: the largest curvature of h_i where it is differentiable, its strong convexity if it has one."""
+        terms = self.coordinates
+        quad = 4.0 if terms.shape.logistic else terms.shape.quad
+        full = np.full(self.rows.count, terms.scale * quad)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return full if terms.weights is None else np.where(terms.weights > 0, full / terms.weights, np.inf)
+
+    def image(self, x: FloatArray) -> FloatArray:
+        """Bx (+ image0)."""
+        v = self.rows.combine(x)
+        return v if self.image0 is None else v + self.image0
+
+    def certify(self, x: FloatArray) -> Certificate:
+        """The certificate at x (N x K), recomputed from nothing but x."""
+        return self.certificate(self.image(x), lambda omega: self.rows.sums(self.coordinates, x, omega))
+
+    def start(self, x0: Any) -> FloatArray:
+        """x0 (zeros by default) as N x K, moved to the nearest point of the domain."""
+        n, k = self.rows.count, self.outputs
+        if x0 is None:
+            return np.zeros((n, k))
+        return self.coordinates.clip(check_array("x0", x0, (n,) if self.flat else (n, k)).reshape(n, k))
+
+    def shaped(self, x: FloatArray) -> FloatArray:
+        """An array with outputs as last axis, in the user's dimensions."""
+        return x[:, 0] if self.flat else x
+
+
+class LinearSystem(Objective):
+    """Ax = b by row action: minimise over y in R^m   (1/2) |A'y|^2 - <b, y>;   the solution is x = A'y (section 2).
+
+    The certificate is the residual norm |b - Ax|; a run stops when |b - Ax| <= tol |b| for every right-hand side. The
+    system must have a solution, otherwise the objective is unbounded below: use `LeastSquares`.
+
+    Parameters
+    ----------
+    A : array or scipy sparse array, shape (m, n)
+        Used in place if its rows are contiguous.
+    b : array of shape (m,) or (m, K)
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `Rows` and `check_array` describe, naming `A` or `b`.
+    """
+
+    certificate_name = "residual norm"
+
+    def __init__(self, A: Any, b: Any) -> None:
+        self.rows = Rows(A, "rows")
+        b, self.flat = targets(b, self.rows.count, "rows of A")
+        self.outputs = b.shape[1]
+        self.smooth = 1.0
+        self.coordinates = Terms(Shape(), 1.0, -b, None)
+        self._norm = np.sqrt(np.square(b).sum(0))
+
+    @property
+    def inconsistent(self) -> bool:
+        """Whether a zero row has a non-zero right-hand side."""
+        centers = self.coordinates.centers
+        assert centers is not None
+        return bool(np.any(centers[self.curvature == 0] != 0))
+
+    def certificate(self, image: FloatArray, sums: Sums) -> Certificate:
+        """|b - Ax| at x = image."""
+        s = sums(image)
+        value = s["value"] + np.square(image).sum(0) / 2
+        return Certificate(value, np.sqrt(s["residual2"]), self._norm, np.full(self.outputs, np.nan))
+
+    def solution(self, image: FloatArray) -> FloatArray:
+        """X = A'y."""
+        return image
+
+
+class LeastSquares(Objective):
+    """minimise over x in R^n   (1/2) |Ax - b|^2 + (damp^2/2) |x|^2   by column action.
+
+    The certificate is the gradient norm |A'(Ax - b) + damp^2 x|; a run stops when it is <= tol |A'b|.
+
+    Parameters
+    ----------
+    A : array or scipy sparse array, shape (m, n)
+        Used in place if its columns are contiguous (CSC, Fortran order).
+    b : array of shape (m,) or (m, K)
+    damp : float, default 0
+    """
+
+    certificate_name = "gradient norm"
+
+    def __init__(self, A: Any, b: Any, *, damp: float = 0.0) -> None:
+        self.rows = Rows(A, "columns")
+        b, self.flat = targets(b, self.rows.width, "rows of A")
+        self.outputs = b.shape[1]
+        self.damp = check_number("damp", damp, low=0)
+        self.smooth = 1.0
+        self.image0 = -b
+        self.coordinates = Terms(Shape(quad=self.damp**2), 1.0, None, None)
+        self._norm = np.sqrt(np.square(self.rows.dots(b)).sum(0))
+
+    def certificate(self, image: FloatArray, sums: Sums) -> Certificate:
+        """|A'(Ax - b) + damp^2 x| at image = Ax - b."""
+        s = sums(image)
+        value = s["value"] + np.square(image).sum(0) / 2
+        # sum (g + d x)^2 = sum g^2 + 2 d sum x g + d^2 sum x^2, and sum h = (d/2) sum x^2 with d = damp^2
+        d = self.damp**2
+        square = s["residual2"] + 2 * d * s["cross"] + 2 * d * s["value"]
+        return Certificate(value, np.sqrt(np.maximum(square, 0)), self._norm, np.full(self.outputs, np.nan))
+
+    def solution(self, image: FloatArray) -> None:
+        """X itself."""
+        return None
+
+
+def targets(b: Any, count: int, what: str) -> tuple[FloatArray, bool]:
+    """B as (count, K), and whether it was one-dimensional."""
+    array = check_array("b", b)
+    if array.ndim not in (1, 2) or array.shape[0] != count:
+        raise ValueError(
+            f"b has shape {array.shape}; with {count} {what} it must have shape ({count},) or ({count}, K)."
+        )
+    if array.ndim == 2 and array.shape[1] == 0:
+        raise ValueError("b has no columns; give at least one output.")
+    return (array[:, None] if array.ndim == 1 else array), array.ndim == 1

@@ -1,0 +1,161 @@
+"""The algorithms line by line, on full vectors: the specification, the slow path of `minimize`, the oracle of the tests.
+
+Every function is a generator over the given indices that yields the iterate y_{k+1} (a fresh array) after each step;
+nothing is rearranged for speed. `partial(i, x)` is the i-th partial derivative of f at x, L the coordinate smoothness,
+and `prox(i, t, theta)` = argmin over y of psi_i(y) + (y - t)^2/(2 theta) makes a method minimise f + sum_i psi_i.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+import numpy as np
+
+from coordwise.validation import FloatArray
+
+__all__ = ["acdm_probabilities", "apcg", "kaczmarz", "linear_coupling", "nu_acdm", "nu_acdm_ns", "rcdm"]
+
+Partial = Callable[[int, FloatArray], float]
+Prox = Callable[[int, float, float], float]
+
+
+def nu_acdm(
+    partial: Partial, L: FloatArray, x0: FloatArray, indices: Iterable[int], *, sigma: float, beta: float = 0.0
+) -> Iterator[FloatArray]:
+    """Algorithm 1, NU_ACDM(beta, f, x_0, T); the numbers are its lines."""
+    alpha = (1 - beta) / 2  # 1
+    S = np.sum(L**alpha)
+    p = L**alpha / S  # 2
+    tau = 2 / (1 + np.sqrt(4 * S**2 / sigma + 1))  # 3
+    eta = 1 / (tau * S**2)
+    y, z = x0.copy(), x0.copy()  # 4
+    for i in indices:  # 5, 7
+        x = tau * z + (1 - tau) * y  # 6
+        g = partial(i, x)
+        y = x.copy()  # 8
+        y[i] -= g / L[i]
+        z = z + eta * sigma * x  # 9
+        z[i] -= eta / (p[i] * L[i] ** beta) * g
+        z /= 1 + eta * sigma
+        yield y.copy()  # 11
+
+
+def nu_acdm_ns(
+    partial: Partial, L: FloatArray, x0: FloatArray, indices: Iterable[int], *, beta: float = 0.0
+) -> Iterator[FloatArray]:
+    """Algorithm 2, NU_ACDM^ns(beta, f, x_0, T); the numbers are its lines."""
+    alpha = (1 - beta) / 2  # 1
+    S = np.sum(L**alpha)
+    p = L**alpha / S  # 2
+    y, z = x0.copy(), x0.copy()  # 3
+    for k, i in enumerate(indices):  # 4, 7
+        eta = (k + 2) / (2 * S**2)  # 5
+        tau = 1 / (eta * S**2)
+        x = tau * z + (1 - tau) * y  # 6
+        g = partial(i, x)
+        y = x.copy()  # 8
+        y[i] -= g / L[i]
+        z = z.copy()  # 9
+        z[i] -= eta / (p[i] * L[i] ** beta) * g
+        yield y.copy()  # 10
+
+
+def linear_coupling(
+    partial: Partial,
+    L: FloatArray,
+    x0: FloatArray,
+    indices: Iterable[int],
+    *,
+    p: FloatArray,
+    weights: FloatArray,
+    sigma: float | None,
+    prox: Prox | None = None,
+) -> Iterator[FloatArray]:
+    """The recursion behind both algorithms for any p and any norm weights w, with psi if `prox` is given.
+
+    sigma > 0 (strong convexity of f in |.|_w): tau and eta are constant. sigma = None: they follow Algorithm 2, or
+    tau_0 = min_i p_i, tau_(k+1) = (sqrt(tau_k^4 + 4 tau_k^2) - tau_k^2)/2 if there is a psi.
+    """
+    active = L > 0
+    Theta = np.max(L[active] / (weights[active] * p[active] ** 2))
+    lowest = p[active].min()
+    if sigma is not None:
+        tau = 2 / (1 + np.sqrt(4 * Theta / sigma + 1))
+        if prox is not None:
+            tau = min(tau, lowest / (1 + lowest))
+    else:
+        tau = lowest if prox is not None else 1.0
+    drift = 0.0
+    y, z = x0.copy(), x0.copy()
+    for k, i in enumerate(indices):
+        if sigma is not None:
+            drift = tau
+        elif prox is None:
+            tau = 2 / (k + 2)
+        eta = 1 / (tau * Theta)
+        theta = (1 - drift) * eta / (p[i] * weights[i])
+        x = tau * z + (1 - tau) * y
+        g = partial(i, x)
+        z_hat = (1 - drift) * z + drift * x
+        z = z_hat.copy()
+        y = x.copy()
+        if prox is None:
+            z[i] -= theta * g
+            y[i] -= g / L[i]
+        else:
+            z[i] = prox(i, z_hat[i] - theta * g, theta)
+            y[i] += tau / ((1 - drift) * p[i]) * (z[i] - z_hat[i])
+        if sigma is None and prox is not None:
+            tau = (np.sqrt(tau**4 + 4 * tau**2) - tau**2) / 2
+        yield y.copy()
+
+
+def acdm_probabilities(L: FloatArray, beta: float = 0.0) -> FloatArray:
+    """p_i ~ max(L_i^(1-beta), mean of L^(1-beta)), footnote 4."""
+    share = np.maximum(L ** (1 - beta), np.mean(L ** (1 - beta)))
+    return share / share.sum()
+
+
+def apcg(
+    partial: Partial,
+    L: FloatArray,
+    x0: FloatArray,
+    indices: Iterable[int],
+    *,
+    sigma: float,
+    prox: Prox | None = None,
+) -> Iterator[FloatArray]:
+    """APCG (Lin, Lu and Xiao, Algorithm 2 with a constant alpha); x and z in their notation, y the extrapolated point."""
+    n = len(L)
+    alpha = np.sqrt(sigma) / n
+    x, z = x0.copy(), x0.copy()
+    for i in indices:
+        y = (x + alpha * z) / (1 + alpha)
+        g = partial(i, y)
+        z_hat = (1 - alpha) * z + alpha * y
+        z_next = z_hat.copy()
+        theta = 1 / (n * alpha * L[i])
+        z_next[i] = z_hat[i] - theta * g if prox is None else prox(i, z_hat[i] - theta * g, theta)
+        x = y + n * alpha * (z_next - z) + n * alpha**2 * (z - y)
+        z = z_next
+        yield x.copy()
+
+
+def rcdm(
+    partial: Partial, L: FloatArray, x0: FloatArray, indices: Iterable[int], *, prox: Prox | None = None
+) -> Iterator[FloatArray]:
+    """RCDM: x_i -= g/L_i, or prox(i, x_i - g/L_i, 1/L_i). With L_i the exact curvature this is SDCA."""
+    x = x0.copy()
+    for i in indices:
+        g = partial(i, x)
+        t = x[i] - g / L[i]
+        x[i] = t if prox is None else prox(i, t, 1 / L[i])
+        yield x.copy()
+
+
+def kaczmarz(A: FloatArray, b: FloatArray, x0: FloatArray, indices: Iterable[int]) -> Iterator[FloatArray]:
+    """x_{k+1} = x_k + (b_i - <a_i, x_k>)/|a_i|^2 a_i (section 2)."""
+    x = x0.copy()
+    for i in indices:
+        x = x + (b[i] - A[i] @ x) / (A[i] @ A[i]) * A[i]
+        yield x.copy()

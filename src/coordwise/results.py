@@ -1,0 +1,173 @@
+"""What a solve returns: Result, its History, Constants and Status."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from coordwise.validation import FloatArray
+
+
+class Status(enum.StrEnum):
+    """Why a run ended; `help` says what to do about it."""
+
+    CONVERGED = "converged"
+    MAX_PASSES = "max_passes"
+    TIME_LIMIT = "time_limit"
+    STOPPED = "stopped"
+    INTERRUPTED = "interrupted"
+    DIVERGED = "diverged"
+    INCONSISTENT = "inconsistent"
+
+    @property
+    def help(self) -> str:
+        """One sentence for the user."""
+        return _HELP[self]
+
+
+_HELP = {
+    Status.CONVERGED: "The stopping inequality holds at the returned point.",
+    Status.MAX_PASSES: "max_passes was reached first; raise it, loosen tol, or regularise more strongly.",
+    Status.TIME_LIMIT: "time_limit was reached first; raise it, loosen tol, or regularise more strongly.",
+    Status.STOPPED: "The callback asked to stop.",
+    Status.INTERRUPTED: "Interrupted (Ctrl-C); the best point so far is returned.",
+    Status.DIVERGED: "The iterates left the range of floating-point numbers; the best point so far is returned. A sigma "
+    "that was given too large does this, and so does a linear system without a solution.",
+    Status.INCONSISTENT: "The system has no solution: a zero row has a non-zero right-hand side. Use LeastSquares.",
+}
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """How good a point is, per output.
+
+    `gap` is the certified quantity (duality gap, residual norm or gradient norm: see the objective), and the point meets
+    tol when gap <= tol * scale for every output. `value` is the objective at the point, `primal` the primal value P(w)
+    where there is one (else nan).
+    """
+
+    value: FloatArray
+    gap: FloatArray
+    scale: FloatArray
+    primal: FloatArray
+
+    def meets(self, tol: float) -> bool:
+        """Whether gap <= tol * scale for every output."""
+        return bool(np.all(self.gap <= tol * self.scale))
+
+    @property
+    def error(self) -> float:
+        """The largest gap / scale over the outputs (nan counts as inf)."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.where(self.gap <= 0, 0.0, self.gap / self.scale)
+        return float(np.max(np.where(np.isnan(ratio), np.inf, ratio)))
+
+
+@dataclass(frozen=True)
+class History:
+    """One row per record. With K outputs, `value`, `gap` and `primal` have shape (records, K), else (records,).
+
+    `passes` is entries touched / nnz(A); `seconds` leaves out the time spent measuring; `restarts` counts the restarts
+    of the momentum so far.
+    """
+
+    iterations: FloatArray
+    passes: FloatArray
+    seconds: FloatArray
+    value: FloatArray
+    gap: FloatArray
+    primal: FloatArray
+    restarts: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.iterations)
+
+
+@dataclass(frozen=True)
+class Constants:
+    """The quantities of the theory that a run used; None where a method has no such thing.
+
+    `rate_per_pass` is the factor by which theory bounds the error of one pass, (1 - tau)^(iterations per pass) for the
+    accelerated strongly convex methods. `speedup` is sqrt(n sum_i L_i/w_i) / sum_i sqrt(L_i/w_i): Table 2.
+    """
+
+    L_min: float
+    L_mean: float
+    L_max: float
+    L_sum: float
+    iterations_per_pass: float
+    S: float | None = None
+    Theta: float | None = None
+    sigma: float | None = None
+    tau: float | None = None
+    rate_per_pass: float | None = None
+    speedup: float | None = None
+
+
+@dataclass(frozen=True)
+class Result:
+    """The outcome of `coordwise.solve`.
+
+    Attributes
+    ----------
+    x : ndarray
+        The point in coordinate space: dual variables, or weights for a primal objective.
+    w : ndarray
+        What the user came for: the weights of a model, the solution of a system.
+    value : float or ndarray of shape (K,)
+        Objective at x.
+    gap : float or ndarray of shape (K,)
+        The certified quantity that stopping looks at; `certificate` names it.
+    primal : float or ndarray of shape (K,)
+        P(w) for empirical risk minimisation, else nan.
+    scale : float or ndarray of shape (K,)
+        The run converged when gap <= tol * scale: P(0), |b| or |A'b|.
+    status : Status
+        Compares equal to its name, as in ``res.status == "converged"``; ``res.status.help`` says what to do.
+    iterations, passes, seconds : int, float, float
+        Steps taken; entries touched / nnz(A); time without measuring.
+    history : History
+    constants : Constants
+    method : str
+        The method that ran, with its parameters.
+    certificate : str
+        "duality gap", "residual norm" or "gradient norm".
+    storage : str
+        How the matrix was stored, and whether a copy was made.
+    """
+
+    x: FloatArray
+    w: FloatArray
+    value: float | FloatArray
+    gap: float | FloatArray
+    primal: float | FloatArray
+    scale: float | FloatArray
+    status: Status
+    iterations: int
+    passes: float
+    seconds: float
+    history: History = field(repr=False)
+    constants: Constants = field(repr=False)
+    method: str
+    certificate: str
+    storage: str = field(repr=False)
+
+    @property
+    def converged(self) -> bool:
+        """Whether the stopping inequality holds."""
+        return self.status is Status.CONVERGED
+
+    @property
+    def message(self) -> str:
+        """One line: status, certificate, work, and what to do next."""
+        gap = float(np.max(self.gap))
+        return (
+            f"{self.status.value}: {self.certificate} {gap:.3g} after {self.passes:.1f} passes "
+            f"({self.iterations} iterations, {self.seconds:.3g} s). {self.status.help}"
+        )
+
+    def __repr__(self) -> str:
+        shape = "x".join(map(str, self.w.shape))
+        return f"<coordwise Result, w of shape {shape}, {self.method}; {self.message}>"
