@@ -280,7 +280,8 @@ class PrimalERM(Objective):
 def _shrink(penalty: ElasticNet, lowest: FloatArray, highest: FloatArray) -> FloatArray:
     """The largest factor <= 1 that takes moments in [lowest, highest] into |.| <= l1 (>= -l1 if w >= 0)."""
     size = -lowest if penalty.positive else np.maximum(-lowest, highest)
-    return np.where(size > penalty.l1, penalty.l1 / np.where(size > 0, size, 1.0), 1.0)
+    inside = penalty.l1 * (1 - 1e-13)  # so that the moments recomputed with other rounding still fit
+    return np.where(size > inside, inside / np.where(size > 0, size, 1.0), 1.0)
 
 
 def _feasible(penalty: ElasticNet, moments: FloatArray) -> FloatArray:

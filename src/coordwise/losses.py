@@ -71,7 +71,10 @@ class Loss:
         low = np.where(flip, -upper, lower)
         high = np.where(flip, -lower, upper)
         with np.errstate(invalid="ignore"):
-            return np.where(np.isinf(low), low, low * weight), np.where(np.isinf(high), high, high * weight)
+            low = np.where(np.isinf(low), low, low * weight)
+            high = np.where(np.isinf(high), high, high * weight)
+        gone = weight == 0  # the conjugate of zero is finite at zero alone
+        return np.where(gone, 0.0, low), np.where(gone, 0.0, high)
 
     def value(self, t: ArrayLike, b: ArrayLike, weight: ArrayLike = 1.0) -> FloatArray:
         """Weight * phi(t; b)."""
@@ -104,17 +107,18 @@ class Loss:
         with np.errstate(divide="ignore", invalid="ignore"):
             if s.logistic:
                 a = np.clip(np.where(weight > 0, -b * y / weight, 0.0), 0, 1)
-                value = weight * (_xlogx(a) + _xlogx(1 - a))
+                value = weight * (_xlogx(a) + np.where(a < 1, (1 - a) * np.log1p(-a), 0.0))
             else:
                 over = np.maximum(np.abs(y) - weight * s.dead, 0)
                 curved = np.where(weight > 0, s.quad / 2 * over**2 / weight, 0.0)
                 value = b * y + s.kink * np.abs(y) + curved
-        inside &= (weight > 0) | (y == 0)
         return np.where(inside, value, np.inf)
 
     def prox_conjugate(self, z: ArrayLike, step: ArrayLike, b: ArrayLike, weight: ArrayLike = 1.0) -> FloatArray:
         """Argmin over y of step * (weight phi)^*(y; b) + (y - z)^2 / 2."""
         z, step, b, weight = np.broadcast_arrays(*(np.asarray(v, float) for v in (z, step, b, weight)))
+        if not (np.all(step > 0) and np.all(weight >= 0)):
+            raise ValueError("step must be positive and weight non-negative.")
         out = np.empty(z.shape)
         for at in np.ndindex(z.shape):
             terms = Terms(self.shape, float(step[at]), np.array([[b[at]]]), np.array([weight[at]]))
@@ -154,7 +158,7 @@ class Huber(Loss):
     delta: float = 1.35
 
     def __post_init__(self) -> None:
-        check_number("delta", self.delta, low=0, strictly=True)
+        object.__setattr__(self, "delta", check_number("delta", self.delta, low=0, strictly=True))
 
     @property
     def shape(self) -> Shape:
@@ -182,7 +186,7 @@ class Quantile(Loss):
     quantile: float = 0.5
 
     def __post_init__(self) -> None:
-        check_number("quantile", self.quantile, low=0, high=1)
+        object.__setattr__(self, "quantile", check_number("quantile", self.quantile, low=0, high=1))
 
     @property
     def shape(self) -> Shape:
@@ -198,7 +202,7 @@ class EpsilonInsensitive(Loss):
     epsilon: float = 0.1
 
     def __post_init__(self) -> None:
-        check_number("epsilon", self.epsilon, low=0)
+        object.__setattr__(self, "epsilon", check_number("epsilon", self.epsilon, low=0))
 
     @property
     def shape(self) -> Shape:
@@ -214,7 +218,7 @@ class SquaredEpsilonInsensitive(Loss):
     epsilon: float = 0.1
 
     def __post_init__(self) -> None:
-        check_number("epsilon", self.epsilon, low=0)
+        object.__setattr__(self, "epsilon", check_number("epsilon", self.epsilon, low=0))
 
     @property
     def shape(self) -> Shape:
@@ -260,7 +264,7 @@ class SmoothHinge(Loss):
     delta: float = 1.0
 
     def __post_init__(self) -> None:
-        check_number("delta", self.delta, low=0, strictly=True)
+        object.__setattr__(self, "delta", check_number("delta", self.delta, low=0, strictly=True))
 
     @property
     def shape(self) -> Shape:

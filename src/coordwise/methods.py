@@ -14,7 +14,7 @@ not, it enters by its proximal step; its strong convexity m_i, if it has any, is
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -23,7 +23,6 @@ from numpy.typing import ArrayLike, NDArray
 from coordwise import kernels
 from coordwise.kernels import Plan
 from coordwise.objectives import LinearSystem, Objective
-from coordwise.restarts import Restarts
 from coordwise.results import Constants
 from coordwise.sampling import power_distribution
 from coordwise.theory import coupling, speedup
@@ -55,41 +54,54 @@ class Schedule:
     idle: NDArray[np.bool_]  # coordinates that are never drawn
     constants: Constants
     description: str
-    restarts: Restarts | None = None
+    restarts: bool = False  # adaptive restarts (see coordwise.restarts)
 
 
 @dataclass(frozen=True)
 class Split:
-    """What belongs to f and what to the proximal step: L, and the strong convexity of f's own terms."""
+    """What belongs to f and what to the proximal step.
+
+    `L` is the coordinate smoothness of f, `own` the strong convexity of the coordinate terms. With a proximal step, `move`
+    is the part of it that f holds: L = curvature of G + move.
+    """
 
     prox: bool
     L: FloatArray
+    own: FloatArray
     move: FloatArray | None
-    strong: FloatArray  # per coordinate
     active: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, objective: Objective, *, move: FloatArray | bool = True) -> Split:
-        """`move` an array: that much curvature is moved into f. True: what the terms have. False: none."""
+    def of(cls, objective: Objective, *, move: bool = True) -> Split:
+        """f with all strong convexity of the terms (`move`), or with none of it where they enter by a proximal step."""
         shape = objective.coordinates.shape
         smooth_part = objective.curvature
-        own = objective.term_curvature
-        gone = np.isinf(own)  # zero weights: x_i = 0 for good
-        strong = np.where(gone, 0.0, own) if shape.curvature > 0 else np.zeros_like(smooth_part)
+        curved = objective.term_curvature
+        gone = np.isinf(curved)  # zero weights: x_i = 0 for good
+        curved = np.where(gone, 0.0, curved)
+        own = curved if shape.curvature > 0 else np.zeros_like(curved)
         if shape.differentiable:
-            prox, L, moved = False, smooth_part + np.where(gone, 0.0, own), None
+            prox, L, moved = False, smooth_part + curved, None
         else:
-            moved = strong if move is True else (None if move is False else np.asarray(move, dtype=np.float64))
-            strong = strong if moved is None else moved
-            prox, L = True, smooth_part if moved is None else smooth_part + moved
+            prox, L, moved = True, smooth_part + own if move else smooth_part, own if move else None
         L = np.where(gone, 0.0, L)
         _check_scales(L)
-        active = L > 0
-        return cls(prox, L, moved, strong, active)
+        return cls(prox, L, own, moved, L > 0)
 
     def sigma(self, weights: FloatArray) -> float:
-        """min_i strong_i / w_i over the active coordinates: f's strong convexity in the norm |.|_w."""
-        return float(np.min(self.strong[self.active] / weights[self.active])) if self.active.any() else 0.0
+        """min_i own_i / w_i over the active coordinates: strong convexity of the terms in the norm |.|_w."""
+        return float(np.min(self.own[self.active] / weights[self.active])) if self.active.any() else 0.0
+
+    def holding(self, move: FloatArray) -> Split:
+        """The same split with exactly `move` of the terms' convexity in f; nothing changes without a proximal step.
+
+        Linear coupling needs no more than sigma w_i there, and with more the proximal step could lose its convexity:
+        1/theta_i >= sigma w_i is all that is guaranteed.
+        """
+        if not self.prox or self.move is None:
+            return self
+        move = np.where(self.active, move, 0.0)
+        return replace(self, L=np.where(self.active, self.L - self.move + move, 0.0), move=move)
 
 
 def _check_scales(L: FloatArray) -> None:
@@ -153,27 +165,23 @@ class NUACDM(Method):
         """See `Method.schedule`."""
         if self.sigma == "adaptive":
             return self._adaptive(objective)
-        given = None
-        move: FloatArray | bool = True
-        if self.weights is not None:
-            given = _check_weights(self.weights, objective)
-            if isinstance(self.sigma, (int, float)):
-                move = float(self.sigma) * given
-        split = Split.of(objective, move=move)
+        split = Split.of(objective)
+        given = None if self.weights is None else _check_weights(self.weights, objective)
         weights = _power(split.L, self.beta) if given is None else given
-        sigma = split.sigma(weights) if self.sigma is None else float(self.sigma)
+        known = split.sigma(weights)
+        sigma = known if self.sigma is None else float(self.sigma)
         if not sigma > 0:
             return self._adaptive(objective)
-        if split.prox and isinstance(self.sigma, (int, float)) and self.weights is None:
-            _check_moved(sigma, split.sigma(weights))
-        p = _optimal(split, weights)
-        return _strongly_convex(self, objective, split, weights, p, sigma)
+        if split.prox and given is None:
+            _check_moved(sigma, known)
+        split = split.holding(sigma * weights)
+        return _strongly_convex(self, objective, split, weights, _optimal(split, weights), sigma)
 
     def _adaptive(self, objective: Objective) -> Schedule:
         split = Split.of(objective, move=False)
         weights = _power(split.L, self.beta) if self.weights is None else _check_weights(self.weights, objective)
         return _not_strongly_convex(
-            self, objective, split, weights, _optimal(split, weights), Restarts(), sigma="adaptive"
+            self, objective, split, weights, _optimal(split, weights), restarts=True, sigma="adaptive"
         )
 
 
@@ -221,11 +229,12 @@ class ACDM(Method):
             split = Split.of(objective, move=False)
             weights = _power(split.L, self.beta)
             p = self._distribution(split)
-            return _not_strongly_convex(self, objective, split, weights, p, Restarts(), sigma="adaptive")
+            return _not_strongly_convex(self, objective, split, weights, p, restarts=True, sigma="adaptive")
         weights = _power(split.L, self.beta)
-        if split.prox and self.sigma is not None:
-            _check_moved(float(sigma), split.sigma(weights))
-        return _strongly_convex(self, objective, split, weights, self._distribution(split), float(sigma))
+        if split.prox:
+            _check_moved(sigma, split.sigma(weights))
+        split = split.holding(sigma * weights)
+        return _strongly_convex(self, objective, split, weights, self._distribution(split), sigma)
 
     def _distribution(self, split: Split) -> FloatArray:
         share = np.zeros_like(split.L)
@@ -258,7 +267,7 @@ class APCG(Method):
                 "apcg needs strong convexity, and this objective is not known to have any; pass APCG(sigma=...) with its "
                 "strong convexity in the norm sum_i L_i x_i^2, or use 'approx' or 'auto'."
             )
-        if split.prox and self.sigma is not None:
+        if split.prox:
             _check_moved(sigma, known)
         n = int(split.active.sum())
         alpha = min(np.sqrt(sigma) / n, 1.0 / n)
@@ -268,7 +277,7 @@ class APCG(Method):
             prox=split.prox,
             step=_inverse(p) if split.prox else _inverse(split.L),
             theta=_inverse(p * split.L),
-            move=split.move,
+            move=split.holding(sigma * split.L).move,
             tau=alpha / (1 + alpha),
             drift=alpha,
             theta_scale=1 / (n * n * alpha),
@@ -363,12 +372,22 @@ class SDCA(Method):
 
 @dataclass(frozen=True)
 class Auto(Method):
-    """NU_ACDM with beta = 0 where the strong convexity is known, its adaptive restarts where it is not."""
+    """NU_ACDM where the strong convexity is known, its adaptive restarts where it is not.
+
+    The norm weights are the strong convexity of each coordinate's own term, sigma = 1. Without sample weights these are
+    all equal, which is beta = 0; with them, S = sum_i sqrt(1 + curvature_i/own_i) is never larger than for beta = 0.
+    """
 
     name: ClassVar[str] = "auto"
 
     def schedule(self, objective: Objective) -> Schedule:
         """See `Method.schedule`."""
+        split = Split.of(objective)
+        own = split.own[split.active]
+        if len(own) and own.min() > 0 and own.max() > own.min():
+            weights = np.where(split.active, split.own, 1.0)
+            schedule = NUACDM(sigma=1.0, weights=weights).schedule(objective)
+            return replace(schedule, description="nu_acdm(weights=own curvature, sigma=1)")
         return NUACDM().schedule(objective)
 
 
@@ -461,7 +480,7 @@ def _not_strongly_convex(
     split: Split,
     weights: FloatArray,
     p: FloatArray,
-    restarts: Restarts | None = None,
+    restarts: bool = False,
     **found: object,
 ) -> Schedule:
     """Algorithm 2 for any p and w, with its proximal form."""

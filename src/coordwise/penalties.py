@@ -27,8 +27,10 @@ class ElasticNet:
     positive: bool = False
 
     def __post_init__(self) -> None:
-        check_number("l1", self.l1, low=0)
-        check_number("l2", self.l2, low=0)
+        object.__setattr__(self, "l1", check_number("l1", self.l1, low=0))
+        object.__setattr__(self, "l2", check_number("l2", self.l2, low=0))
+        if not isinstance(self.positive, (bool, np.bool_)):
+            raise TypeError(f"positive must be True or False, not {type(self.positive).__name__}.")
         if self.l1 == 0 and self.l2 == 0:
             raise ValueError("the penalty is zero (l1=0 and l2=0); give a positive l1 or l2.")
 
@@ -55,6 +57,8 @@ class ElasticNet:
 
     def conjugate_gradient(self, v: FloatArray) -> FloatArray:
         """The w that attains r*(v) = <v, w> - r(w); l2 > 0."""
+        if self.l2 == 0:
+            raise ValueError("conjugate_gradient needs l2 > 0: without it r* is not differentiable.")
         size = np.maximum(np.abs(v) - self.l1, 0) / self.l2
         return np.where(v > 0, size, 0.0) if self.positive else np.copysign(size, v)
 

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from coordwise.kernels import Matrix, first_not_finite, inspect_sparse
+from coordwise.validation import check_unmasked
 
 
 class Rows(Matrix):
@@ -78,7 +79,8 @@ def _usable(values: NDArray[Any], argument: str, reasons: list[str]) -> NDArray[
     if values.dtype.kind not in "biuf":
         raise TypeError(f"{argument} must hold real numbers, not dtype {values.dtype}; convert it to float64.")
     reasons.append(f"{values.dtype} converted to float64")
-    return values.astype(np.float64)
+    with np.errstate(over="ignore"):  # a long double too large becomes infinite, which is refused
+        return values.astype(np.float64)
 
 
 def _check_finite(values: NDArray[Any], argument: str) -> None:
@@ -97,6 +99,7 @@ def _dense(A: Any, by: str, argument: str, reasons: list[str]) -> NDArray[Any]:
     if array.dtype == object:
         raise TypeError(f"{argument} must be a numerical matrix, not {type(A).__name__} of Python objects.")
     _check_shape(array.shape, argument)
+    check_unmasked(argument, A)
     array = _usable(array, argument, reasons)
     if by == "columns":
         array = array.T
@@ -114,11 +117,10 @@ def _dense(A: Any, by: str, argument: str, reasons: list[str]) -> NDArray[Any]:
 def _sparse(A: Any, by: str, argument: str, reasons: list[str]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], int]:
     _check_shape(A.shape, argument)
     wanted = "csr" if by == "rows" else "csc"
-    if A.format in ("csr", "csc"):  # before any conversion: scipy trusts the index arrays it converts
-        _check_indices(A, argument)
+    _check_entries(A, argument)
     if A.format != wanted:
         reasons.append(f"{A.format} converted to {wanted}")
-        A = A.asformat(wanted)
+        A = (A if A.format in ("csr", "csc") else _coo(A, argument)).asformat(wanted)
     indices, indptr = _index_arrays(A)
     width = A.shape[1] if by == "rows" else A.shape[0]
     _, canonical = inspect_sparse(indices, indptr, width)
@@ -127,22 +129,55 @@ def _sparse(A: Any, by: str, argument: str, reasons: list[str]) -> tuple[NDArray
         A = A.copy()
         A.sum_duplicates()
         indices, indptr = _index_arrays(A)
-    values = _usable(np.ascontiguousarray(A.data[: indptr[-1]]), argument, reasons)
-    _check_finite(values, argument)
-    return values, indices[: indptr[-1]], indptr, width
+    values = _usable(A.data[: indptr[-1]], argument, reasons)
+    plain = np.require(values, requirements=["C", "A"])
+    if not reasons and (plain is not values or indices is not A.indices or indptr is not A.indptr):
+        reasons.append("index arrays of two types, or arrays not contiguous")
+    _check_finite(plain, argument)
+    return plain, indices[: indptr[-1]], indptr, width
 
 
 def _index_arrays(A: Any) -> tuple[NDArray[Any], NDArray[Any]]:
     """Index arrays of one integer type, int32 if both are."""
     kind = np.int32 if A.indices.dtype == np.int32 and A.indptr.dtype == np.int32 else np.int64
-    return np.ascontiguousarray(A.indices, kind), np.ascontiguousarray(A.indptr, kind)
+    return np.require(A.indices, kind, ["C", "A"]), np.require(A.indptr, kind, ["C", "A"])
 
 
-def _check_indices(A: Any, argument: str) -> None:
-    indices, indptr = _index_arrays(A)
-    major, minor = A.shape if A.format == "csr" else A.shape[::-1]
-    wrong = f"indptr has {len(indptr)} entries, not {major + 1}" if len(indptr) != major + 1 else ""
-    wrong = wrong or ("data and indices differ in length" if len(A.data) != len(indices) else "")
-    wrong = wrong or inspect_sparse(indices, indptr, minor)[0]
+def _check_entries(A: Any, argument: str) -> None:
+    """Before any conversion: scipy trusts the arrays it converts, and reads or writes outside them if wrong."""
+    wrong = ""
+    if A.format in ("csr", "csc", "bsr"):
+        wrong = _wrong_indices(A)
+    elif A.format == "dia" and len(A.offsets) != len(A.data):
+        wrong = "data and offsets differ in length"
     if wrong:
-        raise ValueError(f"{argument} is not a valid {A.format.upper()} matrix: {wrong}. Rebuild it from its entries.")
+        raise _broken(A, argument, wrong)
+
+
+def _wrong_indices(A: Any) -> str:
+    arrays = A.indices, A.indptr
+    if any(a.ndim != 1 or a.dtype.kind not in "iu" for a in arrays):
+        return "indices and indptr must be one-dimensional arrays of integers"
+    height, width = A.blocksize if A.format == "bsr" else (1, 1)
+    major, minor = A.shape[0] // height, A.shape[1] // width
+    if A.format == "csc":
+        major, minor = minor, major
+    indices, indptr = _index_arrays(A)
+    if len(indptr) != major + 1:
+        return f"indptr has {len(indptr)} entries, not {major + 1}"
+    if A.data.shape[: 1 if A.format == "bsr" else None] != indices.shape:
+        return "data and indices differ in length"
+    return inspect_sparse(indices, indptr, minor)[0]
+
+
+def _coo(A: Any, argument: str) -> Any:
+    """Formats other than CSR and CSC go through COO, whose constructor checks the indices."""
+    try:
+        coo = A.tocoo(copy=False)
+        return sp.coo_array((coo.data, (coo.row, coo.col)), shape=A.shape)
+    except (IndexError, ValueError) as error:
+        raise _broken(A, argument, str(error)) from None
+
+
+def _broken(A: Any, argument: str, wrong: str) -> ValueError:
+    return ValueError(f"{argument} is not a valid {A.format.upper()} matrix: {wrong}. Rebuild it from its entries.")

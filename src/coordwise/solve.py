@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from coordwise.kernels import NO_LIMIT, Run
-from coordwise.methods import Method, Schedule, get_method
+from coordwise.methods import SDCA, Method, Schedule, get_method
 from coordwise.objectives import LinearSystem, Objective
+from coordwise.restarts import Restarts
 from coordwise.results import Certificate, History, Result, Status
 from coordwise.validation import FloatArray, check_number, seed_of
 
@@ -105,23 +106,12 @@ def solve(
     schedule = get_method(method).schedule(objective)
     x = objective.start(x0)
     _settle(objective, schedule, x)
-    run = Run(
-        objective.rows,
-        objective.coordinates,
-        objective.smooth,
-        schedule.plan,
-        cells=schedule.cells,
-        seed=seed,
-        x0=x,
-        image0=objective.image0,
-        threads=threads,
-    )
+    run = start(objective, schedule, seed, x, threads)
     log = _Log(objective, schedule, run, every, growth, time.perf_counter() - begun)
-    restarts = schedule.restarts
+    restarts = Restarts() if schedule.restarts else None
     status = Status.INCONSISTENT if isinstance(objective, LinearSystem) and objective.inconsistent else None
     try:
         log.record()
-        state = restarts.begin(log.error) if restarts else None
         while status is None:
             if log.current.meets(tol) and log.confirm(tol):
                 status = Status.CONVERGED
@@ -134,7 +124,7 @@ def solve(
             elif time.perf_counter() - begun >= limit:
                 status = Status.TIME_LIMIT
             else:
-                if restarts and state is not None and restarts.due(state, log.error):
+                if restarts is not None and restarts.due(log.error):
                     run.restart()
                     log.restarts += 1
                 log.advance(max_passes, limit - (time.perf_counter() - begun))
@@ -143,6 +133,21 @@ def solve(
         status = Status.INTERRUPTED
         log.record()
     return log.result(status)
+
+
+def start(objective: Objective, schedule: Schedule, seed: int, x: FloatArray, threads: int = 1) -> Run:
+    """A run of the schedule on the objective from x (N x K)."""
+    return Run(
+        objective.rows,
+        objective.coordinates,
+        objective.smooth,
+        schedule.plan,
+        cells=schedule.cells,
+        seed=seed,
+        x0=x,
+        image0=objective.image0,
+        threads=threads,
+    )
 
 
 def _settle(objective: Objective, schedule: Schedule, x: FloatArray) -> None:
@@ -170,12 +175,18 @@ class _Log:
         self.best_error = np.inf
         self.best: FloatArray | None = None
         self.synced = 0.0
-        self.exact = False  # whether `best` is the confirmed last point
+        self.polish_steps = self.polish_entries = 0
 
     @property
     def passes(self) -> float:
         """Entries touched / nnz; iterations / N for a matrix without entries."""
-        return self.run.entries / self.nnz if self.nnz else self.run.steps / self.objective.rows.count
+        if self.nnz == 0:
+            return self.iterations / self.objective.rows.count
+        return (self.run.entries + self.polish_entries) / self.nnz
+
+    @property
+    def iterations(self) -> int:
+        return self.run.steps + self.polish_steps
 
     @property
     def error(self) -> float:
@@ -213,11 +224,29 @@ class _Log:
         x = self.run.point()
         exact = self.objective.certify(x)
         if exact.meets(tol):
-            self.best, self.exact = x, True
+            self.best = self.polished(x, tol)
             return True
         self.run.resync()
         self.synced = self.passes
         return False
+
+    def polished(self, x: FloatArray, tol: float) -> FloatArray:
+        """x after one round of exact coordinate steps, if that still meets tol.
+
+        Accelerated iterates are averages of points on the boundary: without the round, coordinates that belong at a kink
+        or a bound (the zeros of a Lasso) are only close to it.
+        """
+        shape, plan = self.objective.coordinates.shape, self.schedule.plan
+        if not (plan.accelerated and plan.prox) or shape.logistic:
+            return x
+        begun = time.perf_counter()
+        schedule = SDCA().schedule(self.objective)
+        run = start(self.objective, schedule, 0, x)
+        run.advance(steps=self.objective.rows.count)
+        self.polish_steps, self.polish_entries = run.steps, run.entries
+        self.seconds += time.perf_counter() - begun
+        y = run.point()
+        return y if self.objective.certify(y).meets(tol) else x
 
     def progress(self, tol: float) -> Progress:
         rate = self.schedule.constants.rate_per_pass
@@ -248,7 +277,7 @@ class _Log:
             primal=scalar(certificate.primal),
             scale=scalar(certificate.scale),
             status=status,
-            iterations=self.run.steps,
+            iterations=self.iterations,
             passes=self.passes,
             seconds=self.seconds,
             history=History(*columns),

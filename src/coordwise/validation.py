@@ -39,8 +39,12 @@ def check_number(
     """Return `value` as a float inside [low, high] (low excluded if `strictly`; inf allowed if `infinite`)."""
     if not isinstance(value, numbers.Real) or isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{argument} must be a real number, not {type(value).__name__}.")
-    number = float(value)
-    allowed = f"{'>' if strictly else '>='} {low:g}" + (f" and <= {high:g}" if np.isfinite(high) else "")
+    try:
+        number = float(value)
+    except OverflowError:  # an integer beyond the range of floats
+        number = np.inf if value > 0 else -np.inf  # type: ignore[operator]
+    allowed = f"{'>' if strictly else '>='} {low:g}" if np.isfinite(low) else "finite"
+    allowed += f" and <= {high:g}" if np.isfinite(high) else ""
     if np.isnan(number) or (np.isinf(number) and not infinite):
         raise ValueError(f"{argument}={value} is not a finite number; it must be {allowed}.")
     if number < low or number > high or (strictly and number == low):
@@ -53,11 +57,15 @@ def check_array(
 ) -> FloatArray:
     """Return `value` as a C-contiguous float64 array (no copy if it is one) of the given shape (None: any length)."""
     try:
-        array = np.ascontiguousarray(value, dtype=np.float64)
+        given = np.asarray(value)
     except (TypeError, ValueError) as error:
         raise TypeError(f"{argument} must be an array of real numbers ({error}).") from None
-    if np.ndim(value) == 0:  # ascontiguousarray makes a scalar one-dimensional
-        array = array.reshape(())
+    if given.dtype.kind not in "biuf":  # strings and complex numbers would convert, and say nothing
+        found = type(value).__name__ if given.ndim == 0 else f"dtype {given.dtype}"
+        raise TypeError(f"{argument} must be an array of real numbers, not {found}; convert it to float64.")
+    check_unmasked(argument, value)
+    with np.errstate(over="ignore"):  # a long double too large becomes infinite, which is refused below
+        array = np.ascontiguousarray(given, dtype=np.float64).reshape(given.shape)
     if shape is not None:
         fits = array.ndim == len(shape) and all(s is None or s == a for s, a in zip(shape, array.shape, strict=True))
         if not fits:
@@ -67,6 +75,12 @@ def check_array(
         where: Any = np.argwhere(~np.isfinite(array))[0].tolist()
         raise ValueError(f"{argument} holds NaN or infinity (first at index {where}); remove or impute such entries.")
     return array
+
+
+def check_unmasked(argument: str, value: object) -> None:
+    """A masked array whose mask hides something is refused: NumPy would go on with what is under the mask."""
+    if np.ma.is_masked(value):
+        raise ValueError(f"{argument} has masked entries; fill or remove them first.")
 
 
 def check_labels(argument: str, labels: FloatArray, loss: str) -> None:

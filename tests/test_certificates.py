@@ -1,0 +1,184 @@
+"""Gaps bound the suboptimality, go to rounding level, and can be recomputed by the user."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from conftest import unequal_rows
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import coordwise as cw
+from coordwise.losses import LOSSES
+
+PENALTIES = {
+    "l2": dict(penalty="l2", lam=0.05),
+    "elastic_net": dict(penalty="elastic_net", lam=0.1, l1_ratio=0.4),
+    "positive": dict(penalty="l2", lam=0.05, positive=True),
+}
+
+
+def make(loss, penalty="l2", n=30, d=8, seed=0, outputs=None, weighted=False):
+    rng = np.random.default_rng(seed)
+    A = unequal_rows(n, d, seed=seed, spread=1.0)
+    b = rng.standard_normal(n if outputs is None else (n, outputs))
+    if LOSSES[loss].classification:
+        b = np.where(b > 0, 1.0, -1.0)
+    weight = rng.integers(0, 4, n).astype(float) if weighted else None
+    return cw.ERM(A, b, loss=loss, **PENALTIES.get(penalty, dict(penalty="l1", lam=0.05)), sample_weight=weight)
+
+
+def random_point(problem, rng):
+    low, high = problem.loss.domain(problem.b[:, 0], 1.0 if problem.sample_weight is None else problem.sample_weight)
+    low, high = np.maximum(low, -3), np.minimum(high, 3)
+    return rng.uniform(low, high)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("penalty", PENALTIES)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_every_pair_solves_and_the_gap_bounds_the_suboptimality(loss, penalty, weighted):
+    problem = make(loss, penalty, weighted=weighted)
+    result = cw.solve(problem.dual(), tol=1e-9, max_passes=30_000)
+    assert result.converged, result.message
+    at_zero = problem.value(np.zeros(8))
+    assert 0 <= result.gap <= 1e-9 * at_zero
+    assert result.scale == pytest.approx(at_zero)
+    assert problem.gap(result.w, result.x) == pytest.approx(result.gap, abs=1e-13 * at_zero)
+    assert result.primal == pytest.approx(problem.value(result.w), rel=1e-12)
+    assert result.value == pytest.approx(problem.dual_value(result.x), rel=1e-9, abs=1e-12)
+    np.testing.assert_allclose(problem.primal_point(result.x), result.w, rtol=1e-12, atol=1e-12)
+
+    rng = np.random.default_rng(1)
+    best = result.primal - result.gap
+    for _ in range(50):
+        w = result.w + rng.standard_normal(8) * 10 ** rng.uniform(-4, 1)
+        if penalty == "positive":
+            w = np.abs(w)
+        y = random_point(problem, rng)
+        assert problem.value(w) >= best - 1e-12  # P >= min P
+        assert problem.dual_value(y) >= -result.primal - 1e-12  # D >= -min P
+        gap = problem.gap(w, y)
+        assert gap >= problem.value(w) - result.primal - 1e-12
+        assert gap >= 0
+
+
+@pytest.mark.parametrize("penalty", ["l2", "l1", "elastic_net", "positive"])
+@pytest.mark.parametrize("loss", [name for name, loss in LOSSES.items() if loss().gamma > 0])
+def test_primal_and_dual_agree(loss, penalty):
+    problem = make(loss, penalty, seed=2)
+    primal = cw.solve(problem.primal(), tol=1e-10, max_passes=60_000)
+    assert primal.converged, primal.message
+    assert problem.gap(primal.w, problem.dual_point(primal.w)) == pytest.approx(primal.gap, abs=1e-12)
+    if penalty != "l1":
+        dual = cw.solve(problem.dual(), tol=1e-10, max_passes=60_000)
+        assert dual.primal == pytest.approx(primal.primal, abs=3e-10 * float(dual.scale))
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic", "squared_hinge"])
+def test_gap_reaches_rounding_level(loss):
+    problem = make(loss, n=200, d=40, seed=3)
+    result = cw.solve(problem.dual(), tol=1e-12, max_passes=5000)
+    assert result.converged
+    assert result.gap <= 1e-12 * problem.value(np.zeros(40))
+
+
+def test_ridge_against_normal_equations():
+    problem = make("squared", n=60, d=12, seed=4, outputs=3)
+    A, b = problem.A, problem.b
+    exact = np.linalg.solve(A.T @ A / 60 + 0.05 * np.eye(12), A.T @ b / 60)
+    for objective in (problem.dual(), problem.primal()):
+        result = cw.solve(objective, tol=1e-15, max_passes=5000)
+        np.testing.assert_allclose(result.w, exact, rtol=1e-7, atol=1e-7)
+
+
+def test_lasso_against_its_optimality_conditions():
+    problem = make("squared", "l1", n=50, d=20, seed=5)
+    result = cw.solve(problem.primal(), tol=1e-13, max_passes=50_000)
+    slope = problem.A.T @ (problem.A @ result.w - problem.b[:, 0]) / 50
+    support = result.w != 0
+    assert 0 < support.sum() < 20
+    np.testing.assert_allclose(slope[support], -0.05 * np.sign(result.w[support]), atol=1e-6)
+    assert np.all(np.abs(slope) <= 0.05 + 1e-6)
+
+
+def test_lasso_through_smoothing_has_the_stated_error():
+    problem = make("squared", "l1", n=50, d=20, seed=6)
+    exact = cw.solve(problem.primal(), tol=1e-12, max_passes=50_000)
+    for smoothing in (1e-2, 1e-4):
+        objective = problem.dual(smoothing=smoothing)
+        result = cw.solve(objective, tol=1e-11, max_passes=50_000)
+        assert result.converged
+        excess = problem.value(result.w) - exact.primal
+        assert 0 <= excess + 1e-10 <= objective.smoothing_error[0] + 1e-9
+        assert excess <= smoothing / 2 * np.sum(exact.w**2) + 1e-9
+
+
+def test_linear_system_residual():
+    rng = np.random.default_rng(7)
+    A = unequal_rows(80, 15, seed=7)
+    x = rng.standard_normal((15, 2))
+    result = cw.solve(cw.LinearSystem(sp.csr_array(A), A @ x), tol=1e-10, max_passes=5000)
+    assert result.converged
+    residual = np.linalg.norm(A @ x - A @ result.w, axis=0)
+    assert np.all(residual <= 1e-10 * np.linalg.norm(A @ x, axis=0))
+    np.testing.assert_allclose(result.gap, residual, rtol=1e-3)
+    np.testing.assert_allclose(result.w, x, atol=1e-6)
+    np.testing.assert_allclose(A.T @ result.x, result.w, atol=1e-9)
+
+
+def test_underdetermined_system_gives_the_minimum_norm_solution():
+    rng = np.random.default_rng(8)
+    A = rng.standard_normal((10, 30))
+    b = rng.standard_normal(10)
+    result = cw.solve(cw.LinearSystem(A, b), tol=1e-12, max_passes=20_000)
+    np.testing.assert_allclose(result.w, np.linalg.pinv(A) @ b, atol=1e-9)
+
+
+@pytest.mark.parametrize("damp", [0.0, 0.7])
+def test_least_squares(damp):
+    rng = np.random.default_rng(9)
+    A = unequal_rows(40, 9, seed=9, spread=1.0)
+    b = rng.standard_normal(40)
+    result = cw.solve(cw.LeastSquares(A, b, damp=damp), tol=1e-11, max_passes=20_000)
+    assert result.converged
+    gradient = A.T @ (A @ result.w - b) + damp**2 * result.w
+    assert np.linalg.norm(gradient) <= 1e-11 * np.linalg.norm(A.T @ b) * (1 + 1e-3)
+    exact = np.linalg.solve(A.T @ A + damp**2 * np.eye(9), A.T @ b)
+    np.testing.assert_allclose(result.w, exact, atol=1e-7)
+
+
+def test_smoothness_constants_from_their_definition():
+    """L_i and sigma by second differences of the dual itself."""
+    for loss in ("squared", "l2l1"):
+        problem = make(loss, n=12, d=5, seed=10, weighted=False)
+        L = cw.methods.Split.of(problem.dual()).L
+        y = np.full(12, 2.0)  # past the flat part of l2l1
+        for i in range(12):
+            e = np.eye(12)[i]
+            second = problem.dual_value(y + e) - 2 * problem.dual_value(y) + problem.dual_value(y - e)
+            assert second <= L[i] * (1 + 1e-9)
+            if loss == "squared":
+                assert second == pytest.approx(L[i], rel=1e-9)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    loss=st.sampled_from(sorted(LOSSES)),
+    scale=st.sampled_from([1e-6, 1e-2, 1.0, 1e3]),
+    lam=st.sampled_from([1e-3, 1.0, 100.0]),
+)
+def test_recorded_gaps_are_certificates(seed, loss, scale, lam):
+    rng = np.random.default_rng(seed)
+    n, d = int(rng.integers(1, 25)), int(rng.integers(1, 10))
+    A = sp.random_array((n, d), density=0.6, rng=rng) * scale
+    b = rng.choice([-1.0, 1.0], n)
+    problem = cw.ERM(A, b, loss=loss, lam=lam)
+    result = cw.solve(problem.dual(), tol=1e-7, max_passes=300, record_growth=0)
+    h = result.history
+    assert np.all(h.gap >= 0)
+    assert np.all(np.diff(h.passes) > 0) or A.nnz == 0
+    np.testing.assert_allclose(h.gap, h.primal + h.value, atol=1e-9 * (1 + np.abs(h.primal).max()))
+    lowest = (h.primal - h.gap).max()  # the best lower bound of min P seen
+    assert np.all(h.primal >= lowest - 1e-9 * (1 + abs(lowest)))
+    assert problem.gap(result.w, result.x) <= 1e-7 * problem.value(np.zeros(d)) or not result.converged

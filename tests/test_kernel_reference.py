@@ -1,0 +1,310 @@
+"""The compiled kernel is the literal algorithm: same stream, same iterates, for every method, storage and precision."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from conftest import STORAGES, unequal_rows
+
+import coordwise as cw
+from coordwise import reference, sampling
+from coordwise.methods import Split, get_method
+from coordwise.solve import start
+
+BETAS = (0.0, 0.2, 0.5, 0.8, 1.0)
+N, D, LAM, STEPS, SEED = 23, 11, 0.05, 600, 12345
+TOLERANCE = 1e-10
+
+
+def compiled(objective, method, steps=STEPS, fold_below=0.3, x0=None, seed=SEED):
+    """The kernel after `steps` steps, with folding forced every few of them and the run cut into uneven blocks."""
+    schedule = get_method(method).schedule(objective)
+    schedule = replace(schedule, plan=replace(schedule.plan, fold_below=fold_below))
+    run = start(objective, schedule, seed, objective.start(x0))
+    for block in (1, 7, steps - 8):
+        run.advance(steps=block)
+    assert run.steps == steps
+    return run
+
+
+def last(iterates):
+    *_, final = iterates
+    return final
+
+
+def weighted(p, steps=STEPS, seed=SEED):
+    return sampling.draw_weighted(seed, sampling.alias_cells(np.asarray(p)), steps).tolist()
+
+
+def close(actual, desired):
+    np.testing.assert_allclose(actual, desired, rtol=0, atol=TOLERANCE * np.abs(desired).max())
+
+
+@pytest.fixture(params=list(STORAGES))
+def ridge(request):
+    """The ridge dual (7.1) with everything about it written out by hand."""
+    A = unequal_rows(N, D, seed=1, density=0.4)
+    b = np.random.default_rng(2).standard_normal(N)
+    objective = cw.ERM(STORAGES[request.param](A), b, loss="squared", lam=LAM).dual()
+    gram = A @ A.T
+
+    def partial(i, y):
+        return (y[i] + b[i]) / N + gram[i] @ y / (LAM * N**2)
+
+    L = 1 / N + (A**2).sum(1) / (LAM * N**2)
+    return objective, partial, L
+
+
+@pytest.mark.parametrize("beta", BETAS)
+def test_algorithm_1(ridge, beta):
+    objective, partial, L = ridge
+    sigma = np.min(1 / N / L**beta)
+    p = L ** ((1 - beta) / 2) / np.sum(L ** ((1 - beta) / 2))
+    literal = last(reference.nu_acdm(partial, L, np.zeros(N), weighted(p), sigma=sigma, beta=beta))
+    close(compiled(objective, cw.NUACDM(beta=beta)).point()[:, 0], literal)
+    # a given sigma is honoured
+    literal = last(reference.nu_acdm(partial, L, np.zeros(N), weighted(p), sigma=sigma / 7, beta=beta))
+    close(compiled(objective, cw.NUACDM(beta=beta, sigma=sigma / 7)).point()[:, 0], literal)
+
+
+@pytest.mark.parametrize("beta", BETAS)
+def test_algorithm_2(ridge, beta):
+    objective, partial, L = ridge
+    p = L ** ((1 - beta) / 2) / np.sum(L ** ((1 - beta) / 2))
+    literal = last(reference.nu_acdm_ns(partial, L, np.zeros(N), weighted(p), beta=beta))
+    close(compiled(objective, cw.NUACDMns(beta=beta)).point()[:, 0], literal)
+    close(compiled(objective, cw.NUACDM(beta=beta, sigma="adaptive")).point()[:, 0], literal)
+
+
+def test_algorithms_are_the_general_recursion(ridge):
+    _, partial, L = ridge
+    x0 = np.random.default_rng(0).standard_normal(N)
+    for beta in BETAS:
+        p = L ** ((1 - beta) / 2) / np.sum(L ** ((1 - beta) / 2))
+        indices = weighted(p)
+        one = last(reference.nu_acdm(partial, L, x0, indices, sigma=0.01, beta=beta))
+        close(last(reference.linear_coupling(partial, L, x0, indices, p=p, weights=L**beta, sigma=0.01)), one)
+        two = last(reference.nu_acdm_ns(partial, L, x0, indices, beta=beta))
+        close(last(reference.linear_coupling(partial, L, x0, indices, p=p, weights=L**beta, sigma=None)), two)
+
+
+def test_any_weights(ridge):
+    objective, partial, L = ridge
+    weights = np.random.default_rng(3).uniform(0.1, 3, N)
+    sigma = np.min(1 / N / weights)
+    p = np.sqrt(L / weights) / np.sum(np.sqrt(L / weights))
+    literal = last(reference.linear_coupling(partial, L, np.zeros(N), weighted(p), p=p, weights=weights, sigma=sigma))
+    close(compiled(objective, cw.NUACDM(weights=weights)).point()[:, 0], literal)
+
+
+@pytest.mark.parametrize("beta", BETAS)
+def test_acdm(ridge, beta):
+    objective, partial, L = ridge
+    p = reference.acdm_probabilities(L, beta)
+    sigma = np.min(1 / N / L**beta)
+    literal = last(reference.linear_coupling(partial, L, np.zeros(N), weighted(p), p=p, weights=L**beta, sigma=sigma))
+    close(compiled(objective, cw.ACDM(beta=beta)).point()[:, 0], literal)
+
+
+def test_apcg_and_approx(ridge):
+    objective, partial, L = ridge
+    p = np.full(N, 1 / N)
+    literal = last(reference.apcg(partial, L, np.zeros(N), weighted(p), sigma=np.min(1 / N / L)))
+    close(compiled(objective, "apcg").point()[:, 0], literal)
+    literal = last(reference.linear_coupling(partial, L, np.zeros(N), weighted(p), p=p, weights=L, sigma=None))
+    close(compiled(objective, "approx").point()[:, 0], literal)
+
+
+@pytest.mark.parametrize("beta", BETAS)
+def test_rcdm(ridge, beta):
+    objective, partial, L = ridge
+    p = L ** (1 - beta) / np.sum(L ** (1 - beta))
+    literal = last(reference.rcdm(partial, L, np.zeros(N), weighted(p)))
+    close(compiled(objective, cw.RCDM(beta=beta)).point()[:, 0], literal)
+
+
+@pytest.mark.parametrize("order", ["permutation", "uniform", "norms"])
+def test_sdca(ridge, order):
+    objective, partial, L = ridge
+    p = {"uniform": np.full(N, 1 / N), "norms": L / L.sum()}.get(order)
+    indices = sampling.draw_permutations(SEED, N, STEPS).tolist() if p is None else weighted(p)
+    literal = last(reference.rcdm(partial, L, np.zeros(N), indices))  # L is the exact curvature
+    close(compiled(objective, cw.SDCA(order=order)).point()[:, 0], literal)
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_kaczmarz_and_linear_system(storage):
+    rng = np.random.default_rng(4)
+    A = unequal_rows(N, 5, seed=5)
+    x_true = rng.standard_normal(5)
+    b = A @ x_true
+    objective = cw.LinearSystem(STORAGES[storage](A), b)
+    p = (A**2).sum(1) / (A**2).sum()
+    literal = last(reference.kaczmarz(A, b, np.zeros(5), weighted(p)))
+    close(compiled(objective, "kaczmarz").image()[:, 0], literal)
+
+    L = (A**2).sum(1)
+    sigma = np.linalg.svd(A, compute_uv=False)[-1] ** 2
+    gram = A @ A.T
+    for beta in (0.0, 0.5):
+        q = L ** ((1 - beta) / 2) / np.sum(L ** ((1 - beta) / 2))
+        y = last(
+            reference.nu_acdm(lambda i, y: gram[i] @ y - b[i], L, np.zeros(N), weighted(q), sigma=sigma, beta=beta)
+        )
+        close(compiled(objective, cw.NUACDM(beta=beta, sigma=sigma)).image()[:, 0], A.T @ y)
+
+
+LOSSES = ("l2l1", "huber", "absolute", "logistic", "squared_hinge", "smooth_hinge", "hinge", "epsilon_insensitive")
+
+
+@pytest.mark.parametrize("penalty", ["l2", "elastic_net"])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_dual_of_every_shape(loss, penalty):
+    A = unequal_rows(N, D, seed=6, density=0.5)
+    b = np.sign(np.random.default_rng(7).standard_normal(N))
+    weight = np.random.default_rng(8).uniform(0.2, 3, N)
+    problem = cw.ERM(
+        A, b, loss=loss, penalty=penalty, lam=LAM, l1_ratio=0.4 if penalty == "elastic_net" else None,
+        sample_weight=weight,
+    )  # fmt: skip
+    objective = problem.dual()
+    W, r = weight.sum(), problem.penalty
+    norms = (A**2).sum(1)
+    x0 = objective.start(0.1 * b)[:, 0]
+
+    def smooth(i, y):
+        return -A[i] @ r.conjugate_gradient(-(A.T @ y) / W) / W
+
+    own = objective.term_curvature
+    for method in (cw.NUACDM(beta=0.2), cw.NUACDMns(beta=0.5), cw.RCDM(beta=0.3)):
+        strong = isinstance(method, cw.NUACDM) and problem.loss.gamma > 0
+        if objective.coordinates.shape.differentiable:
+            move, prox = np.zeros(N), None
+            L = norms / (r.l2 * W**2) + own
+
+            def partial(i, y):
+                return smooth(i, y) + np.sign(y[i]) * max(abs(y[i]) - weight[i], 0) / weight[i] / W + b[i] / W
+
+        else:
+            L = norms / (r.l2 * W**2) + (own if strong else 0)
+            w = L**method.beta  # the norm; f then holds sigma w_i of the terms' convexity
+            move = np.min(own / w) * w if strong else np.zeros(N)
+            L = norms / (r.l2 * W**2) + move
+
+            def partial(i, y, move=move):
+                return smooth(i, y) + move[i] * y[i]
+
+            def prox(i, t, theta, move=move):
+                return objective.coordinates.prox(i, 0, t / theta, 1 / theta - move[i])
+
+        if not strong:
+            np.testing.assert_allclose(Split.of(objective, move=False).L, L, rtol=1e-12)
+        if isinstance(method, cw.RCDM):
+            p = L ** (1 - method.beta)
+            literal = last(reference.rcdm(partial, L, x0, weighted(p / p.sum()), prox=prox))
+        else:
+            w = w if strong else L**method.beta
+            p = np.sqrt(L / w)
+            p /= p.sum()
+            sigma = np.min(move / w) if strong else None
+            literal = last(
+                reference.linear_coupling(partial, L, x0, weighted(p), p=p, weights=w, sigma=sigma, prox=prox)
+            )
+        close(compiled(objective, method, x0=x0).point()[:, 0], literal)
+
+
+@pytest.mark.parametrize("loss", ["squared", "huber", "logistic", "squared_hinge", "smooth_hinge"])
+@pytest.mark.parametrize("penalty", ["l2", "l1", "elastic_net"])
+@pytest.mark.parametrize("storage", ["csc", "csr", "dense_f", "dense_c"])
+def test_primal(loss, penalty, storage):
+    A = unequal_rows(N, D, seed=9, density=0.6)
+    b = np.sign(np.random.default_rng(10).standard_normal(N))
+    problem = cw.ERM(
+        STORAGES[storage](A), b, loss=loss, penalty=penalty, lam=LAM, l1_ratio=0.3 if penalty == "elastic_net" else None
+    )
+    objective = problem.primal()
+    r = problem.penalty
+    L = problem.loss.smoothness * (A**2).sum(0) / N
+    strong = r.l2 > 0
+    prox = None
+    L = L + r.l2
+    if penalty != "l2":
+
+        def prox(j, t, theta):
+            # psi = l1 |w|, plus the l2 part that is not moved into f
+            return np.sign(t) * max(abs(t) - theta * r.l1, 0)
+
+    def partial(j, w):
+        return A[:, j] @ problem.loss.derivative(A @ w, b) / N + r.l2 * w[j]
+
+    p = np.sqrt(L) / np.sqrt(L).sum()
+    sigma = r.l2 if strong else None
+    literal = last(
+        reference.linear_coupling(partial, L, np.zeros(D), weighted(p), p=p, weights=np.ones(D), sigma=sigma, prox=prox)
+    )
+    close(compiled(objective, cw.NUACDM()).point()[:, 0], literal)
+
+
+def test_curvature_moved_by_weights():
+    """NUACDM(weights=w, sigma=1) moves w_i out of h_i: the curvature weights of the logistic dual."""
+    A = unequal_rows(N, D, seed=11)
+    b = np.sign(np.random.default_rng(12).standard_normal(N))
+    objective = cw.ERM(A, b, loss="logistic", lam=LAM).dual()
+    weights = np.random.default_rng(13).uniform(4, 9, N) / N
+    L = (A**2).sum(1) / (LAM * N**2) + weights
+    p = np.sqrt(L / weights) / np.sqrt(L / weights).sum()
+    gram = A @ A.T
+    literal = last(
+        reference.linear_coupling(
+            lambda i, y: gram[i] @ y / (LAM * N**2) + weights[i] * y[i],
+            L,
+            np.zeros(N),
+            weighted(p),
+            p=p,
+            weights=weights,
+            sigma=1.0,
+            prox=lambda i, t, theta: objective.coordinates.prox(i, 0, t / theta, 1 / theta - weights[i]),
+        )
+    )
+    close(compiled(objective, cw.NUACDM(weights=weights, sigma=1.0)).point()[:, 0], literal)
+
+
+@pytest.mark.parametrize("method", ["nu_acdm", "nu_acdm_ns", "sdca"])
+def test_single_precision_data(method):
+    """float32 data are exact float64 numbers: the run is the float64 run on them."""
+    A = unequal_rows(N, D, seed=14, density=0.5).astype(np.float32)
+    b = np.random.default_rng(15).standard_normal(N)
+    single = compiled(cw.ERM(A, b, lam=LAM).dual(), method).point()
+    double = compiled(cw.ERM(A.astype(np.float64), b, lam=LAM).dual(), method).point()
+    np.testing.assert_array_equal(single, double)
+
+
+@pytest.mark.parametrize("method", ["nu_acdm", "nu_acdm_ns", "acdm", "apcg"])
+def test_folding_changes_nothing(method):
+    A = unequal_rows(N, D, seed=16)
+    b = np.random.default_rng(17).standard_normal(N)
+    objective = cw.ERM(A, b, lam=LAM).dual()
+    often, never = (compiled(objective, method, fold_below=f).point() for f in (0.9, 1e-60))
+    close(often, never)
+
+
+def test_restart_forgets_the_momentum(ridge):
+    objective, partial, L = ridge
+    run = compiled(objective, "nu_acdm_ns")
+    middle = run.point()[:, 0]
+    run.restart()
+    close(run.point()[:, 0], middle)
+    run.advance(steps=200)
+    p = np.sqrt(L) / np.sqrt(L).sum()
+    indices = weighted(p, STEPS + 200)[STEPS:]
+    close(run.point()[:, 0], last(reference.nu_acdm_ns(partial, L, middle, indices)))
+
+
+def test_resync_and_image(ridge):
+    objective, _, _ = ridge
+    run = compiled(objective, "nu_acdm")
+    x, v = run.point(), run.image()
+    close(v, objective.image(x))
+    run.resync()
+    close(run.image(), v)
+    np.testing.assert_array_equal(run.point(), x)
