@@ -65,7 +65,7 @@ def check_array(
         raise TypeError(f"{argument} must be an array of real numbers, not {found}; convert it to float64.")
     check_unmasked(argument, value)
     with np.errstate(over="ignore"):  # a long double too large becomes infinite, which is refused below
-        array = np.ascontiguousarray(given, dtype=np.float64).reshape(given.shape)
+        array: FloatArray = np.ascontiguousarray(given, dtype=np.float64).reshape(given.shape)
     if shape is not None:
         fits = array.ndim == len(shape) and all(s is None or s == a for s, a in zip(shape, array.shape, strict=True))
         if not fits:

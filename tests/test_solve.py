@@ -1,0 +1,284 @@
+"""The driver: stopping, reproducibility, interruption, threads, warm starts, history."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from conftest import unequal_rows
+
+import coordwise as cw
+from coordwise.methods import METHODS
+
+
+def ridge(n=300, d=60, lam=1e-3, seed=0, **options):
+    A = sp.csr_array(unequal_rows(n, d, seed=seed, density=0.2))
+    return cw.ERM(A, np.random.default_rng(seed).standard_normal(n), lam=lam, **options)
+
+
+@pytest.mark.parametrize("method", sorted(set(METHODS) - {"kaczmarz"}))
+def test_every_method_reaches_the_same_solution(method):
+    problem = ridge(lam=0.5)
+    exact = cw.solve(problem.dual(), tol=1e-14)
+    result = cw.solve(problem.dual(), method, tol=1e-9, max_passes=100_000)
+    assert result.converged
+    assert result.gap <= 1e-9 * problem.value(np.zeros(60))
+    np.testing.assert_allclose(result.w, exact.w, atol=1e-3 * np.abs(exact.w).max())
+    assert method in result.method or method == "auto"
+
+
+def test_stops_at_the_first_record_that_meets_the_inequality():
+    problem = ridge()
+    result = cw.solve(problem.dual(), tol=1e-6, record_growth=0)
+    at_zero = problem.value(np.zeros(60))
+    assert result.converged
+    assert np.all(result.history.gap[:-1] > 1e-6 * at_zero)
+    assert result.history.gap[-1] <= 1e-6 * at_zero
+
+
+def test_history_and_passes_can_be_recomputed():
+    problem = ridge()
+    result = cw.solve(problem.dual(), tol=1e-8, record_every=2.0, record_growth=0, random_state=3)
+    h = result.history
+    # entries touched = sum of the lengths of the drawn rows
+    from coordwise import sampling
+
+    L = 1 / 300 + problem.A.power(2).sum(axis=1) / (1e-3 * 300**2)
+    p = np.sqrt(L) / np.sqrt(L).sum()
+    drawn = sampling.draw_weighted(3, sampling.alias_cells(p), result.iterations)
+    lengths = np.diff(problem.A.indptr)
+    touched = np.cumsum(lengths[drawn])
+    assert result.passes == touched[-1] / problem.A.nnz
+    for steps, passes in zip(h.iterations[1:], h.passes[1:], strict=True):
+        assert passes == touched[steps - 1] / problem.A.nnz
+    assert np.all(np.diff(h.passes) >= 2.0)
+    assert np.all(np.diff(h.passes) < 2.0 + lengths.max() / problem.A.nnz)
+    assert h.iterations[0] == 0
+    assert h.seconds[-1] == result.seconds
+    assert np.all(np.diff(h.seconds) > 0)
+
+
+def test_records_grow_apart():
+    problem = ridge()
+    result = cw.solve(problem.dual(), tol=0, max_passes=400, record_growth=0.5)
+    gaps = np.diff(result.history.passes)
+    assert gaps[0] < 1.2
+    assert gaps[-2] > 0.4 * result.history.passes[-3]
+    assert result.status == "max_passes"
+    assert 400 <= result.passes < 401
+
+
+@pytest.mark.parametrize("method", ["nu_acdm", "nu_acdm_ns", "sdca", cw.NUACDM(sigma="adaptive")])
+def test_same_seed_same_bits(method):
+    problem = ridge(lam=0.5)
+    one, two = (cw.solve(problem.dual(), method, max_passes=30, random_state=5) for _ in range(2))
+    np.testing.assert_array_equal(one.x, two.x)
+    np.testing.assert_array_equal(one.history.gap, two.history.gap)
+    other = cw.solve(problem.dual(), method, max_passes=30, random_state=6)
+    assert not np.array_equal(one.x, other.x)
+
+
+def test_records_do_not_change_the_run():
+    problem = ridge()
+    a = cw.solve(problem.dual(), "nu_acdm", tol=0, max_passes=20, record_every=0.25, record_growth=0)
+    b = cw.solve(problem.dual(), "nu_acdm", tol=0, max_passes=20, record_every=20)
+    assert a.iterations == b.iterations
+    np.testing.assert_array_equal(a.x if a.history.gap.argmin() == len(a.history) - 1 else b.x, b.x)
+    assert a.history.value[-1] == b.history.value[-1]
+
+
+def test_random_states():
+    problem = ridge(lam=0.5)
+    fixed = cw.solve(problem.dual(), max_passes=5, random_state=np.random.default_rng(1))
+    again = cw.solve(problem.dual(), max_passes=5, random_state=np.random.default_rng(1))
+    np.testing.assert_array_equal(fixed.x, again.x)
+    legacy = [cw.solve(problem.dual(), max_passes=5, random_state=np.random.RandomState(1)).x for _ in range(2)]
+    np.testing.assert_array_equal(*legacy)
+    fresh = [cw.solve(problem.dual(), max_passes=5, random_state=None).x for _ in range(2)]
+    assert not np.array_equal(*fresh)
+
+
+def test_two_threads_at_once_equal_one_after_the_other():
+    problems = [ridge(seed=s).dual() for s in (1, 2)]
+    alone = [cw.solve(p, tol=1e-11).x for p in problems]
+    together = [None, None]
+
+    def work(k):
+        together[k] = cw.solve(problems[k], tol=1e-11).x
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(2)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    for one, other in zip(alone, together, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_two_threads_on_one_objective():
+    objective = ridge(seed=3).dual()
+    alone = [cw.solve(objective, tol=1e-11, random_state=s).x for s in range(2)]
+    together = [None, None]
+
+    def work(s):
+        together[s] = cw.solve(objective, tol=1e-11, random_state=s).x
+
+    threads = [threading.Thread(target=work, args=(s,)) for s in range(2)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    for one, other in zip(alone, together, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_callback_sees_progress_and_stops():
+    seen = []
+
+    def callback(progress):
+        seen.append(progress)
+        return len(seen) == 4
+
+    result = cw.solve(ridge().dual(), "nu_acdm", callback=callback, record_growth=0, tol=1e-12)
+    assert result.status == "stopped"
+    assert len(seen) == 4 == len(result.history)
+    assert [p.iterations for p in seen] == result.history.iterations.tolist()
+    assert seen[0].predicted_passes_left > 0
+    error = seen[-1].gap[0] / seen[-1].scale[0]
+    rate = result.constants.rate_per_pass
+    assert seen[-1].predicted_passes_left == pytest.approx(np.log(1e-12 / error) / np.log(rate))
+
+
+def test_truthy_callback_values_do_not_stop():
+    result = cw.solve(ridge().dual(), callback=lambda p: 1, tol=1e-6)
+    assert result.converged
+
+
+def test_time_limit_is_kept_inside_long_blocks():
+    problem = ridge(n=3000, d=400)
+    begun = time.perf_counter()
+    result = cw.solve(problem.dual(), "rcdm", tol=0, max_passes=1e9, time_limit=0.3, record_every=1e8)
+    assert result.status == "time_limit"
+    assert time.perf_counter() - begun < 20  # a pass limit alone would take hours
+    assert result.passes > 0
+
+
+def test_warm_start():
+    problem = ridge()
+    cold = cw.solve(problem.dual(), tol=1e-9)
+    warm = cw.solve(problem.dual(), tol=1e-9, x0=cold.x)
+    assert warm.iterations == 0
+    assert warm.converged
+    np.testing.assert_array_equal(warm.x, cold.x)
+    near = cw.solve(ridge(lam=1.1e-3).dual(), tol=1e-9, x0=cold.x)
+    assert near.passes < cold.passes
+
+
+def test_x0_is_moved_into_the_domain():
+    A = unequal_rows(40, 10)
+    b = np.where(np.arange(40) % 2, 1.0, -1.0)
+    problem = cw.ERM(A, b, loss="hinge", lam=0.1)
+    result = cw.solve(problem.dual(), x0=np.full(40, 7.0), max_passes=3, tol=0)
+    assert np.isfinite(problem.dual_value(result.x))
+    assert np.all(np.isfinite(result.history.gap))
+
+
+def test_not_converged_returns_the_best_point():
+    problem = ridge(lam=1e-5)
+    result = cw.solve(problem.dual(), tol=0, max_passes=30, record_growth=0)
+    assert result.gap == pytest.approx(result.history.gap.min(), rel=1e-6)
+    assert result.status == "max_passes"
+    assert "max_passes" in result.message
+    assert not result.converged
+
+
+def test_divergence_is_reported():
+    A = unequal_rows(60, 30, seed=4)
+    b = np.random.default_rng(4).standard_normal(60)
+    with np.errstate(all="ignore"):
+        result = cw.solve(cw.LinearSystem(A, b), cw.NUACDM(sigma=1e-3), tol=1e-8, max_passes=1e6, time_limit=60)
+    assert result.status in ("diverged", "max_passes")
+    assert np.all(np.isfinite(result.w))
+
+
+def test_inconsistent_zero_row():
+    A = unequal_rows(20, 5)
+    A[3] = 0
+    b = A @ np.ones(5)
+    assert cw.solve(cw.LinearSystem(A, b), tol=1e-9, max_passes=10_000).converged
+    for method in ("auto", "kaczmarz", "sdca", "acdm"):
+        assert cw.solve(cw.LinearSystem(A, b), method, tol=1e-6, max_passes=100_000).converged
+    b[3] = 1.0
+    result = cw.solve(cw.LinearSystem(A, b))
+    assert result.status == "inconsistent"
+    assert "LeastSquares" in result.status.help
+
+
+def test_adaptive_needs_at_most_twice_the_passes_of_a_known_sigma(paper_dataset):
+    A, b = paper_dataset("w8a")
+    problem = cw.ERM(A, b, lam=1e-5)
+    known, adaptive = (
+        [cw.solve(problem.dual(), m, tol=1e-8, random_state=s, record_growth=0).passes for s in range(3)]
+        for m in (cw.NUACDM(), cw.NUACDM(sigma="adaptive"))
+    )
+    assert np.median(adaptive) <= 2 * np.median(known)
+
+
+def test_adaptive_is_linear_without_known_sigma():
+    problem = ridge(lam=1e-3)
+    result = cw.solve(problem.dual(), cw.NUACDM(sigma="adaptive"), tol=1e-13, max_passes=5000)
+    plain = cw.solve(problem.dual(), "nu_acdm_ns", tol=1e-13, max_passes=5000)
+    assert result.converged
+    assert result.passes < plain.passes / 3
+    assert result.history.restarts[-1] > 3
+    assert plain.history.restarts[-1] == 0
+
+
+def test_nonuniform_sample_weights_pay():
+    """Norm weights from each term's own curvature: fewer passes than the Euclidean norm when weights are very unequal."""
+    rng = np.random.default_rng(0)
+    weight = 10 ** rng.uniform(-2, 2, 300)
+    problem = ridge(sample_weight=weight)
+    auto = cw.solve(problem.dual(), tol=1e-8, max_passes=20_000)
+    euclidean = cw.solve(problem.dual(), cw.NUACDM(beta=0.0), tol=1e-8, max_passes=20_000)
+    assert auto.converged
+    assert auto.passes < euclidean.passes / 2
+
+
+SCRIPT = """
+    import sys
+    import numpy as np, scipy.sparse as sp, coordwise as cw
+    rng = np.random.default_rng(0)
+    A = sp.random_array((4000, 500), density=0.05, rng=rng).tocsr()
+    problem = cw.ERM(A, rng.standard_normal(4000), lam=1e-8)
+    print("ready", flush=True)
+    result = cw.solve(problem.dual(), "rcdm", tol=0, max_passes=1e12, record_every={every})
+    print(result.status, result.iterations > 0, np.isfinite(result.gap), problem.gap(result.w, result.x) >= 0)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="SIGINT cannot be sent to one process there")
+@pytest.mark.parametrize("every", ["1.0", "1e9"])
+def test_interrupt_keeps_the_best_result(every):
+    """Ctrl-C inside a block of steps (every=1e9: one endless block) or between records."""
+    with subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(SCRIPT.format(every=every))], stdout=subprocess.PIPE, env=os.environ
+    ) as process:
+        assert process.stdout.readline() == b"ready\n"
+        time.sleep(1.0)
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=60)
+    assert out.decode().split() == ["interrupted", "True", "True", "True"]
+
+
+def test_result_prints_one_line():
+    result = cw.solve(ridge().dual())
+    assert repr(result).startswith("<coordwise Result, w of shape 60, nu_acdm(")
+    assert "converged: duality gap" in result.message
+    assert result.storage.endswith("used in place")
