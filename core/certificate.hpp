@@ -29,33 +29,27 @@ class Sum {
 template <int K, class Rows, class At, class Center, class Weight>
 void certify(const Rows& rows, const Term& term, const double* omega, std::size_t stride, At at, Center center,
              Weight weight, Certificate* out) {
-  struct Sums {
-    Sum value, conjugate, fenchel_young, cross, residual2;
-    double lowest = 0, highest = 0;
-  };
-  Sums sums[K];
+  Certificate sums[K];
   double g[K];
+  const double inverse = 1 / term.scale;
   for (std::uint32_t i = 0; i < rows.count(); ++i) {
     dot<K>(rows[i], omega, stride, g);
     const double s = weight(i);
     for (std::size_t k = 0; k < K; ++k) {
       const double x = at(i, k), c = center(i, k);
       const double h = term.conjugate(x, c, s);
-      const double dual = term.value(-g[k] / term.scale, c, s);
-      Sums& sum = sums[k];
-      sum.value.add(h);
-      sum.conjugate.add(dual);
-      sum.fenchel_young.add(std::max(h + dual + x * g[k], 0.0));
-      sum.cross.add(x * g[k]);
-      sum.residual2.add((g[k] + c) * (g[k] + c));
+      const double dual = term.value(-g[k] * inverse, c, s);
+      const double r = g[k] + c;
+      Certificate& sum = sums[k];
+      sum.value += h;
+      sum.conjugate += dual;
+      sum.fenchel_young += std::max(h + dual + x * g[k], 0.0);
+      sum.cross += x * g[k];
+      sum.residual2 += r * r;
       sum.lowest = std::min(sum.lowest, g[k]), sum.highest = std::max(sum.highest, g[k]);
     }
   }
-  for (std::size_t k = 0; k < K; ++k) {
-    const Sums& s = sums[k];
-    out[k] = {s.value.get(), s.conjugate.get(), s.fenchel_young.get(), s.cross.get(), s.residual2.get(),
-              s.lowest,      s.highest};
-  }
+  std::copy(sums, sums + K, out);
 }
 
 }  // namespace coordwise

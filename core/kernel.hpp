@@ -21,7 +21,7 @@ struct QuadraticSmooth {
   template <int K, int P, class Slice>
   void gradient(const Slice& row, const double* image, double x, double* g) const {
     double sums[K * P];
-    dot<K * P>(row, image, K * P, sums);
+    dot<K * P, K * P>(row, image, K * P, sums);
     for (int k = 0; k < K; ++k) g[k] = P == 2 ? gain * (sums[k] - x * sums[K * (P - 1) + k]) : gain * sums[k];
   }
 };
@@ -123,18 +123,22 @@ class Kernel final : public Engine {
 
   void resync() override {
     std::fill(image_.begin(), image_.end(), 0.0);
-    for (const Record& c : coordinates_) axpy<K * P>(slice(c), c.state, K * P, image_.data());
+    for (const Record& c : coordinates_) {
+      const bool zero = std::all_of(c.state, c.state + K * P, [](double v) { return v == 0; });
+      if (!zero) axpy<K * P, K * P>(slice(c), c.state, K * P, image_.data());
+    }
     for (std::size_t e = 0; e < offset_.size(); ++e) image_[e / K * K * P + e % K] += offset_[e];
   }
 
   void point(double* x) const override {
+    const double behind = this->behind();
     for (std::uint32_t i = 0; i < rows_.count(); ++i) {
-      for (int k = 0; k < K; ++k) x[i * stride_ + first_ + k] = at(i, k);
+      for (int k = 0; k < K; ++k) x[i * stride_ + first_ + k] = at(i, k, behind);
     }
   }
 
   void image(double* v) const override {
-    const double behind = P == 2 ? momentum_.behind() : 0;
+    const double behind = this->behind();
     for (std::size_t j = 0; j < rows_.width(); ++j) {
       const double* from = image_.data() + j * K * P;
       for (int k = 0; k < K; ++k) {
@@ -144,8 +148,10 @@ class Kernel final : public Engine {
   }
 
   void certificate(const double* omega, Certificate* out) const override {
+    const double behind = this->behind();
     certify<K>(
-        rows_, term_, omega + first_, stride_, [this](std::uint32_t i, std::size_t k) { return at(i, k); },
+        rows_, term_, omega + first_, stride_,
+        [this, behind](std::uint32_t i, std::size_t k) { return at(i, k, behind); },
         [this](std::uint32_t i, std::size_t k) { return coordinates_[i].center[k]; },
         [this](std::uint32_t i) { return weight(i); }, out + first_);
   }
@@ -159,10 +165,12 @@ class Kernel final : public Engine {
   typename Rows::Slice slice(const Record& c) const { return rows_.slice(c.start, c.length); }
   double weight(std::uint32_t i) const { return weights_ ? weights_[i] : 1.0; }
 
+  double behind() const { return P == 2 ? momentum_.behind() : 0; }
+
   // Coordinate (i, k) of the current point, kept inside the domain of h_i against rounding.
-  double at(std::uint32_t i, std::size_t k) const {
+  double at(std::uint32_t i, std::size_t k, double behind) const {
     const Record& c = coordinates_[i];
-    const double x = P == 2 ? c.state[k] - momentum_.behind() * c.state[K * (P - 1) + k] : c.state[k];
+    const double x = P == 2 ? c.state[k] - behind * c.state[K * (P - 1) + k] : c.state[k];
     return term_.clip(x, c.center[k], weight(i));
   }
 
@@ -214,7 +222,7 @@ class Kernel final : public Engine {
         }
       }
       for (int e = 0; e < K * P; ++e) c.state[e] += change[e], moved |= change[e] != 0;
-      if (moved) axpy<K * P>(row, change, K * P, image_.data());
+      if (moved) axpy<K * P, K * P>(row, change, K * P, image_.data());
       if constexpr (P == 2) {
         m.end();
         if (m.scale() < fold_below_) {

@@ -1,8 +1,8 @@
 // Products of one row with an image: W columns from `image` on, `stride` doubles from one image entry to the next.
 //
 // Up to two columns the latency of the gather sets the time and the baseline instruction set is enough.  Wider products
-// are bound by arithmetic, so they are also compiled for AVX2 and FMA and chosen when the library is loaded on a
-// processor that has them.
+// are bound by arithmetic and instructions, so they are also compiled for AVX2 and AVX-512 and chosen when the library
+// is loaded on a processor that has them.
 #pragma once
 
 #include <cstddef>
@@ -10,10 +10,10 @@
 #include "simd.hpp"
 
 #if (defined(__GNUC__) || defined(__clang__)) && defined(__x86_64__)
-#define COORDWISE_TWO_TARGETS 1
+#define COORDWISE_DISPATCH 1
 #define COORDWISE_INLINE inline __attribute__((always_inline))
 #else
-#define COORDWISE_TWO_TARGETS 0
+#define COORDWISE_DISPATCH 0
 #define COORDWISE_INLINE inline
 #endif
 
@@ -23,8 +23,8 @@ namespace coordwise {
 template <int W>
 struct Lanes {
 #if defined(__GNUC__) || defined(__clang__)
-  typedef double Vector __attribute__((vector_size(32), may_alias, aligned(8)));
-  static constexpr int each = 4;
+  typedef double Vector __attribute__((vector_size(W >= 8 ? 64 : 32), may_alias, aligned(8)));
+  static constexpr int each = W >= 8 ? 8 : 4;
 #else
   using Vector = double;
   static constexpr int each = 1;
@@ -44,10 +44,12 @@ struct Lanes {
   }
 };
 
-// Several sums run side by side (`chains` of them): one alone would wait for the latency of every addition.
-template <int W, class Slice>
+// The loops below take the stride as a template parameter S where it is known (0: not), which saves a multiplication
+// per entry.  Several sums run side by side (`chains`): one alone would wait for the latency of every addition.
+template <int W, int S, class Slice>
 COORDWISE_INLINE void dot_wide(const Slice& row, const double* image, std::size_t stride, double* out) {
   constexpr std::size_t chains = W >= 16 ? 2 : 4, ahead = 8;
+  if (S > 0) stride = S;
   const std::size_t n = row.length;
   Lanes<W> sums[chains] = {};
   std::size_t t = 0;
@@ -63,8 +65,9 @@ COORDWISE_INLINE void dot_wide(const Slice& row, const double* image, std::size_
   sums[0].store(out);
 }
 
-template <int W, class Slice>
+template <int W, int S, class Slice>
 COORDWISE_INLINE void axpy_wide(const Slice& row, const double* change, std::size_t stride, double* image) {
+  if (S > 0) stride = S;
   const Lanes<W> by = Lanes<W>::load(change);
   for (std::size_t t = 0; t < row.length; ++t) {
     double* to = image + row.at(t) * stride;
@@ -74,23 +77,34 @@ COORDWISE_INLINE void axpy_wide(const Slice& row, const double* change, std::siz
   }
 }
 
-#if COORDWISE_TWO_TARGETS
+#if COORDWISE_DISPATCH
 inline const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+inline const bool has_avx512 = has_avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl");
 
-template <int W, class Slice>
+template <int W, int S, class Slice>
 __attribute__((target("avx2,fma"))) void dot_avx2(const Slice& row, const double* image, std::size_t stride,
                                                   double* out) {
-  dot_wide<W>(row, image, stride, out);
+  dot_wide<W, S>(row, image, stride, out);
 }
-template <int W, class Slice>
+template <int W, int S, class Slice>
 __attribute__((target("avx2,fma"))) void axpy_avx2(const Slice& row, const double* change, std::size_t stride,
                                                    double* image) {
-  axpy_wide<W>(row, change, stride, image);
+  axpy_wide<W, S>(row, change, stride, image);
+}
+template <int W, int S, class Slice>
+__attribute__((target("avx2,fma,avx512f,avx512vl"))) void dot_avx512(const Slice& row, const double* image,
+                                                                     std::size_t stride, double* out) {
+  dot_wide<W, S>(row, image, stride, out);
+}
+template <int W, int S, class Slice>
+__attribute__((target("avx2,fma,avx512f,avx512vl"))) void axpy_avx512(const Slice& row, const double* change,
+                                                                      std::size_t stride, double* image) {
+  axpy_wide<W, S>(row, change, stride, image);
 }
 #endif
 
 // out[q] = sum_t value(t) image[at(t) stride + q],  q < W
-template <int W, class Slice>
+template <int W, int S = 0, class Slice>
 inline void dot(const Slice& row, const double* image, std::size_t stride, double* out) {
   const std::size_t n = row.length;
   if constexpr (W == 1) {
@@ -116,15 +130,16 @@ inline void dot(const Slice& row, const double* image, std::size_t stride, doubl
     for (; t < n; ++t) a0 += both(row.value(t)) * load2(image + row.at(t) * stride);
     store2(out, (a0 + a1) + (a2 + a3));
   } else {
-#if COORDWISE_TWO_TARGETS
-    if (has_avx2) return dot_avx2<W>(row, image, stride, out);
+#if COORDWISE_DISPATCH
+    if (has_avx512) return dot_avx512<W, S>(row, image, stride, out);
+    if (has_avx2) return dot_avx2<W, S>(row, image, stride, out);
 #endif
-    dot_wide<W>(row, image, stride, out);
+    dot_wide<W, S>(row, image, stride, out);
   }
 }
 
 // image[at(t) stride + q] += value(t) change[q],  q < W
-template <int W, class Slice>
+template <int W, int S = 0, class Slice>
 inline void axpy(const Slice& row, const double* change, std::size_t stride, double* image) {
   const std::size_t n = row.length;
   if constexpr (W == 1) {
@@ -137,10 +152,11 @@ inline void axpy(const Slice& row, const double* change, std::size_t stride, dou
       store2(to, load2(to) + both(row.value(t)) * d);
     }
   } else {
-#if COORDWISE_TWO_TARGETS
-    if (has_avx2) return axpy_avx2<W>(row, change, stride, image);
+#if COORDWISE_DISPATCH
+    if (has_avx512) return axpy_avx512<W, S>(row, change, stride, image);
+    if (has_avx2) return axpy_avx2<W, S>(row, change, stride, image);
 #endif
-    axpy_wide<W>(row, change, stride, image);
+    axpy_wide<W, S>(row, change, stride, image);
   }
 }
 

@@ -1,11 +1,11 @@
-"""K outputs share the drawn rows: each one is the single-output run, whatever K, the storage or the number of threads."""
+"""K outputs share the drawn rows: each is the single-output run, whatever K, the storage or the number of threads."""
 
 import numpy as np
 import pytest
 from conftest import STORAGES, unequal_rows
 
 import coordwise as cw
-from coordwise.solve import start
+from coordwise.recording import start
 
 N, D = 40, 12
 

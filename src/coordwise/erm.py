@@ -155,9 +155,9 @@ class ERM:
     def dual(self, smoothing: float | None = None) -> DualERM:
         """The dual objective over samples: any loss; a penalty with an l2 part.
 
-        With penalty="l1", `smoothing` adds (smoothing/2)|w|^2 to the penalty as section 7.1 does. Then the minimiser w of
-        the smoothed problem satisfies P(w) - min P <= (smoothing/2) |w*|^2 <= (smoothing/2) (P(0)/lam)^2, which
-        `DualERM.smoothing_error` holds.
+        With penalty="l1", `smoothing` adds (smoothing/2)|w|^2 to the penalty as section 7.1 does. The minimiser w of the
+        smoothed problem then satisfies P(w) - min P <= (smoothing/2) |w*|^2 <= (smoothing/2) (P(0)/lam)^2; the last
+        bound is `DualERM.smoothing_error`.
         """
         return DualERM(self, smoothing)
 
@@ -185,7 +185,7 @@ class ERM:
 
 
 class DualERM(Objective):
-    """D(y) over the samples (equation 2.2): rows of A are coordinates, G(v) = r*(-v/W), h_i = (1/W) s_i phi*(./s_i; b_i).
+    """D(y) over the samples (equation 2.2): rows of A are coordinates, G(v) = r*(-v/W), h_i = (1/W) (s_i phi)^*(.; b_i).
 
     A run stops when P(w) + D(y) <= tol * P(0) for every output, w = grad r*(-(1/W) A'y).
     """
@@ -203,7 +203,7 @@ class DualERM(Objective):
             at_zero = float(np.max(problem.value_at_zero))
             advice = 2e-3 * penalty.l1**2 / at_zero if at_zero > 0 else 1e-3
             raise ValueError(
-                "penalty='l1' has a dual without smoothness. Use problem.primal(), or problem.dual(smoothing=lam2), which "
+                "penalty='l1' has a dual without smoothness. Use problem.primal(), or problem.dual(smoothing=lam2), that "
                 f"solves with (lam2/2)|w|^2 added; lam2={advice:.2g} keeps the error below 1e-3 P(0)."
             )
         self.problem, self.penalty = problem, penalty

@@ -1,8 +1,8 @@
 """Losses phi(t; b): convex functions of a prediction t and a target b.
 
-A loss is written down once, by the shape of its conjugate (`Shape`); value, derivative, conjugate, domain, proximal step
-and constants follow from that shape, here in NumPy and in the compiled core alike. With a sample weight s the loss is
-s phi(t; b), whose conjugate is s phi*(y/s; b).
+A loss is written down once, by the shape of its conjugate (`Shape`); value, derivative, conjugate, domain, proximal
+step and constants follow from that shape, here in NumPy and in the compiled core alike. With a sample weight s the loss
+is s phi(t; b), whose conjugate is s phi*(y/s; b).
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ class L2L1(Loss):
 
 @dataclass(frozen=True)
 class Huber(Loss):
-    """phi(t; b) = r^2/2 for |r| <= delta, else delta |r| - delta^2/2, r = t - b; phi*(y) = y^2/2 + b y on |y| <= delta."""
+    """With r = t - b, phi = r^2/2 for |r| <= delta, else delta |r| - delta^2/2; phi*(y) = y^2/2 + b y on |y| <= delta."""
 
     name: ClassVar[str] = "huber"
     delta: float = 1.35

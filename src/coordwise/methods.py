@@ -61,8 +61,8 @@ class Schedule:
 class Split:
     """What belongs to f and what to the proximal step.
 
-    `L` is the coordinate smoothness of f, `own` the strong convexity of the coordinate terms. With a proximal step, `move`
-    is the part of it that f holds: L = curvature of G + move.
+    `L` is the coordinate smoothness of f, `own` the strong convexity of the coordinate terms. With a proximal step,
+    `move` is the part of it that f holds: L = curvature of G + move.
     """
 
     prox: bool
@@ -73,7 +73,7 @@ class Split:
 
     @classmethod
     def of(cls, objective: Objective, *, move: bool = True) -> Split:
-        """f with all strong convexity of the terms (`move`), or with none of it where they enter by a proximal step."""
+        """All strong convexity of the terms in f (`move`), or none of it where they enter by a proximal step."""
         shape = objective.coordinates.shape
         smooth_part = objective.curvature
         curved = objective.term_curvature
@@ -264,8 +264,8 @@ class APCG(Method):
         sigma = known if self.sigma is None else float(self.sigma)
         if not sigma > 0:
             raise ValueError(
-                "apcg needs strong convexity, and this objective is not known to have any; pass APCG(sigma=...) with its "
-                "strong convexity in the norm sum_i L_i x_i^2, or use 'approx' or 'auto'."
+                "apcg needs strong convexity, and this objective is not known to have any; pass APCG(sigma=...) with "
+                "the strong convexity in the norm sum_i L_i x_i^2, or use 'approx' or 'auto'."
             )
         if split.prox:
             _check_moved(sigma, known)
@@ -320,7 +320,7 @@ class RCDM(Method):
 
 @dataclass(frozen=True)
 class Kaczmarz(Method):
-    """Randomized Kaczmarz (Strohmer and Vershynin): x += (b_i - <a_i, x>)/|a_i|^2 a_i with p_i ~ |a_i|^2 (Theorem 2.1)."""
+    """Randomized Kaczmarz (Strohmer and Vershynin, Theorem 2.1): x += (b_i - <a_i, x>)/|a_i|^2 a_i, p_i ~ |a_i|^2."""
 
     name: ClassVar[str] = "kaczmarz"
 
@@ -414,8 +414,8 @@ def _check_sigma(sigma: object, *, adaptive: bool = True) -> None:
 def _check_moved(sigma: float, known: float) -> None:
     if sigma > known * (1 + 1e-12):
         raise ValueError(
-            f"sigma={sigma:.4g} is more than the coordinate terms are known to have ({known:.4g}), and the rest of this "
-            "objective is not used; give a smaller sigma, sigma=None, or weights with sigma (see NUACDM)."
+            f"sigma={sigma:.4g} is more than the coordinate terms are known to have ({known:.4g}), and the rest of "
+            "this objective is not used; give a smaller sigma, sigma=None, or weights with sigma (see NUACDM)."
         )
 
 

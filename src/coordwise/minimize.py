@@ -22,8 +22,9 @@ class Minimum:
     """The outcome of `minimize`.
 
     `error` is sqrt(sum_i L_i (x_i - prox_i(x_i - g_i/L_i))^2), sqrt(sum_i g_i^2/L_i) without a prox: the norm of the
-    step that one round over all coordinates would take. With a known sigma and no prox, `bound` = error^2 max_i(L_i/w_i)
-    / (2 sigma) is a certified bound of f(x) - min f, else nan. `history` has columns iterations, value, error.
+    step that one round over all coordinates would take. With a known sigma and no prox,
+    `bound` = error^2 max_i(L_i/w_i) / (2 sigma) is a certified bound of f(x) - min f, else nan. `history` has columns
+    iterations, value, error.
     """
 
     x: FloatArray
@@ -55,8 +56,8 @@ def minimize(
     """Minimise f(x) + sum_i psi_i(x_i) for a convex f that is L_i-smooth in coordinate i, equation (1.1).
 
     Stops when error(x) <= tol * error(x0), with error(x) = sqrt(sum_i L_i (x_i - prox_i(x_i - g_i/L_i, 1/L_i))^2) and
-    g = grad f(x), checked every n iterations at the returned point. Each iteration works on full vectors, O(n); problems
-    with the structure of `coordwise.solve` are far faster there.
+    g = grad f(x), checked every n iterations at the returned point. Each iteration works on full vectors, O(n);
+    problems with the structure of `coordwise.solve` are far faster there.
 
     Parameters
     ----------
@@ -192,8 +193,8 @@ def _recursion(method: Method, L: FloatArray, sigma: float | None, partial: Any,
         p, weights = sampling.power_distribution(L, 1 - beta), L**beta
         return p, weights, lambda indices: reference.rcdm(partial, L, x0, indices, prox=prox)
     if isinstance(method, APCG):
-        p = np.full(n, 1 / n)
-        return p, L, lambda indices: reference.apcg(partial, L, x0, indices, sigma=sigma, prox=prox)
+        p, known = np.full(n, 1 / n), float(sigma or 0)
+        return p, L, lambda indices: reference.apcg(partial, L, x0, indices, sigma=known, prox=prox)
     if isinstance(method, APPROX):
         p, weights, sigma = np.full(n, 1 / n), L, None
     elif isinstance(method, ACDM):

@@ -5,7 +5,7 @@ Everything the library solves is, for each of K outputs,
     minimise over x in R^N    F(x) = G(Bx) + sum_i h_i(x_i),
 
 with B known by coordinate (b_i contiguous), G separable and smooth, h_i one-dimensional and convex. The coordinate
-gradient of the smooth part is <b_i, G'(v)> at v = Bx, its coordinate smoothness L_i = sum_j M_j b_ij^2 with G_j'' <= M_j.
+gradient of the smooth part is <b_i, G'(v)> at v = Bx, its smoothness sum_j M_j b_ij^2 with G_j'' <= M_j.
 Fenchel duality gives one certificate for all of them: with omega = G'(v) and g_i = <b_i, omega>,
 
     F(x) - min F  <=  sum_i [ h_i(x_i) + h_i*(-g_i) + x_i g_i ].

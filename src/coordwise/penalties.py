@@ -45,20 +45,26 @@ class ElasticNet:
 
     def value(self, w: FloatArray) -> FloatArray:
         """r(w), summed over the first axis."""
-        value = self.l1 * np.abs(w).sum(0) + self.l2 / 2 * np.square(w).sum(0)
+        value = self.l2 / 2 * _squares(w)
+        if self.l1 > 0:
+            value = value + self.l1 * np.abs(w).sum(0)
         return np.where((w < 0).any(0), np.inf, value) if self.positive else value
 
     def conjugate(self, v: FloatArray) -> FloatArray:
         """r*(v), summed over the first axis."""
+        if self.l1 == 0 and not self.positive:
+            return _squares(v) / (2 * self.l2)
         excess = np.maximum((v if self.positive else np.abs(v)) - self.l1, 0)
         if self.l2 == 0:
             return np.where((excess > 0).any(0), np.inf, 0.0)
-        return np.square(excess).sum(0) / (2 * self.l2)
+        return _squares(excess) / (2 * self.l2)
 
     def conjugate_gradient(self, v: FloatArray) -> FloatArray:
         """The w that attains r*(v) = <v, w> - r(w); l2 > 0."""
         if self.l2 == 0:
             raise ValueError("conjugate_gradient needs l2 > 0: without it r* is not differentiable.")
+        if self.l1 == 0 and not self.positive:
+            return v / self.l2
         size = np.maximum(np.abs(v) - self.l1, 0) / self.l2
         return np.where(v > 0, size, 0.0) if self.positive else np.copysign(size, v)
 
@@ -106,3 +112,8 @@ def get_penalty(penalty: str | ElasticNet, lam: float | None, l1_ratio: float | 
         raise ValueError("penalty='elastic_net' needs l1_ratio in [0, 1]: the share of lam on |w|_1.")
     ratio = check_number("l1_ratio", l1_ratio, low=0, high=1)
     return ElasticNet(lam * ratio, lam * (1 - ratio), positive)
+
+
+def _squares(v: FloatArray) -> FloatArray:
+    """Sums of squares over the first axis, without a temporary array."""
+    return np.einsum("i...,i...->...", v, v)

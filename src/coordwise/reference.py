@@ -1,4 +1,4 @@
-"""The algorithms line by line, on full vectors: the specification, the slow path of `minimize`, the oracle of the tests.
+"""The algorithms line by line, on full vectors: the specification, the slow path of `minimize`, the tests' oracle.
 
 Every function is a generator over the given indices that yields the iterate y_{k+1} (a fresh array) after each step;
 nothing is rearranged for speed. `partial(i, x)` is the i-th partial derivative of f at x, L the coordinate smoothness,
@@ -125,7 +125,7 @@ def apcg(
     sigma: float,
     prox: Prox | None = None,
 ) -> Iterator[FloatArray]:
-    """APCG (Lin, Lu and Xiao, Algorithm 2 with a constant alpha); x and z in their notation, y the extrapolated point."""
+    """APCG (Lin, Lu and Xiao) with a constant alpha; x and z in their notation, y the extrapolated point."""
     n = len(L)
     alpha = np.sqrt(sigma) / n
     x, z = x0.copy(), x0.copy()

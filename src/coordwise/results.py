@@ -33,8 +33,8 @@ _HELP = {
     Status.TIME_LIMIT: "time_limit was reached first; raise it, loosen tol, or regularise more strongly.",
     Status.STOPPED: "The callback asked to stop.",
     Status.INTERRUPTED: "Interrupted (Ctrl-C); the best point so far is returned.",
-    Status.DIVERGED: "The iterates left the range of floating-point numbers; the best point so far is returned. A sigma "
-    "that was given too large does this, and so does a linear system without a solution.",
+    Status.DIVERGED: "The iterates left the range of floating-point numbers; the best point so far is returned. A "
+    "sigma that was given too large does this, and so does a linear system without a solution.",
     Status.INCONSISTENT: "The system has no solution: a zero row has a non-zero right-hand side. Use LeastSquares.",
 }
 
@@ -43,9 +43,9 @@ _HELP = {
 class Certificate:
     """How good a point is, per output.
 
-    `gap` is the certified quantity (duality gap, residual norm or gradient norm: see the objective), and the point meets
-    tol when gap <= tol * scale for every output. `value` is the objective at the point, `primal` the primal value P(w)
-    where there is one (else nan).
+    `gap` is the certified quantity (duality gap, residual norm or gradient norm: see the objective), and the point
+    meets tol when gap <= tol * scale for every output. `value` is the objective at the point, `primal` the primal value
+    P(w) where there is one (else nan).
     """
 
     value: FloatArray

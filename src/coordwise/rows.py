@@ -76,11 +76,15 @@ def _usable(values: NDArray[Any], argument: str, reasons: list[str]) -> NDArray[
     """The values as native float32 or float64."""
     if values.dtype in (np.float32, np.float64) and values.dtype.isnative:
         return values
-    if values.dtype.kind not in "biuf":
-        raise TypeError(f"{argument} must hold real numbers, not dtype {values.dtype}; convert it to float64.")
+    _check_kind(values.dtype, argument)
     reasons.append(f"{values.dtype} converted to float64")
     with np.errstate(over="ignore"):  # a long double too large becomes infinite, which is refused
         return values.astype(np.float64)
+
+
+def _check_kind(dtype: np.dtype[Any], argument: str) -> None:
+    if dtype.kind not in "biuf":
+        raise TypeError(f"{argument} must hold real numbers, not dtype {dtype}; convert it to float64.")
 
 
 def _check_finite(values: NDArray[Any], argument: str) -> None:
@@ -117,6 +121,7 @@ def _dense(A: Any, by: str, argument: str, reasons: list[str]) -> NDArray[Any]:
 def _sparse(A: Any, by: str, argument: str, reasons: list[str]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], int]:
     _check_shape(A.shape, argument)
     wanted = "csr" if by == "rows" else "csc"
+    _check_kind(A.dtype, argument)
     _check_entries(A, argument)
     if A.format != wanted:
         reasons.append(f"{A.format} converted to {wanted}")
@@ -126,7 +131,8 @@ def _sparse(A: Any, by: str, argument: str, reasons: list[str]) -> tuple[NDArray
     _, canonical = inspect_sparse(indices, indptr, width)
     if not canonical:
         reasons.append("unsorted or duplicate entries summed")
-        A = A.copy()
+        native = A.data.astype(A.data.dtype.newbyteorder("="))
+        A = type(A)((native, indices.copy(), indptr.copy()), shape=A.shape)
         A.sum_duplicates()
         indices, indptr = _index_arrays(A)
     values = _usable(A.data[: indptr[-1]], argument, reasons)

@@ -4,33 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from coordwise.kernels import NO_LIMIT, Run
-from coordwise.methods import SDCA, Method, Schedule, get_method
+from coordwise.methods import Method, get_method
 from coordwise.objectives import LinearSystem, Objective
+from coordwise.recording import Log, Progress, settle, start
 from coordwise.restarts import Restarts
-from coordwise.results import Certificate, History, Result, Status
-from coordwise.validation import FloatArray, check_number, seed_of
+from coordwise.results import Result, Status
+from coordwise.validation import check_number, seed_of
 
-__all__ = ["Progress", "solve"]
-
-
-@dataclass(frozen=True)
-class Progress:
-    """What a callback sees at every record; it stops the run by returning True."""
-
-    iterations: int
-    passes: float
-    seconds: float
-    value: FloatArray
-    gap: FloatArray
-    scale: FloatArray
-    restarts: int
-    predicted_passes_left: float
+__all__ = ["solve"]
 
 
 def solve(
@@ -44,7 +29,7 @@ def solve(
     x0: Any = None,
     callback: Callable[[Progress], object] | None = None,
     record_every: float = 1.0,
-    record_growth: float = 0.1,
+    record_growth: float = 0.25,
     n_jobs: int = 1,
 ) -> Result:
     """Minimise F(x) = G(Bx) + sum_i h_i(x_i) by randomized coordinate descent, with a certificate.
@@ -72,9 +57,9 @@ def solve(
         Called with a `Progress` at every record; return True to stop.
     record_every : float, default 1.0
         Passes between records (certificate, history, callback) at the beginning of the run.
-    record_growth : float, default 0.1
-        Later records are record_growth * passes apart if that is more, so that certificates stay a small share of the
-        work; 0 keeps them evenly spaced.
+    record_growth : float, default 0.25
+        Later records are up to record_growth * passes apart, so that certificates stay a small share of the work, but
+        no further than where the last two records, extrapolated, meet tol. 0 keeps them evenly spaced.
     n_jobs : int, default 1
         Threads over groups of outputs; one output uses one thread. The result does not depend on it.
 
@@ -105,184 +90,30 @@ def solve(
     begun = time.perf_counter()
     schedule = get_method(method).schedule(objective)
     x = objective.start(x0)
-    _settle(objective, schedule, x)
+    settle(objective, schedule, x)
     run = start(objective, schedule, seed, x, threads)
-    log = _Log(objective, schedule, run, every, growth, time.perf_counter() - begun)
+    log = Log(objective, schedule, run, tol=tol, every=every, growth=growth, begun=begun)
     restarts = Restarts() if schedule.restarts else None
     status = Status.INCONSISTENT if isinstance(objective, LinearSystem) and objective.inconsistent else None
     try:
         log.record()
         while status is None:
-            if log.current.meets(tol) and log.confirm(tol):
+            if log.current.meets(tol) and log.confirm():
                 status = Status.CONVERGED
-            elif not np.isfinite(log.error):
+            elif not np.isfinite(log.current.error):
                 status = Status.DIVERGED
-            elif callback is not None and callback(log.progress(tol)) is True:
+            elif callback is not None and callback(log.progress()) is True:
                 status = Status.STOPPED
             elif log.passes >= max_passes:
                 status = Status.MAX_PASSES
-            elif time.perf_counter() - begun >= limit:
+            elif log.elapsed >= limit:
                 status = Status.TIME_LIMIT
             else:
-                if restarts is not None and restarts.due(log.error):
-                    run.restart()
-                    log.restarts += 1
-                log.advance(max_passes, limit - (time.perf_counter() - begun))
+                if restarts is not None and restarts.due(log.current.error):
+                    log.restart()
+                log.advance(max_passes, limit - log.elapsed)
                 log.record()
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
         log.record()
     return log.result(status)
-
-
-def start(objective: Objective, schedule: Schedule, seed: int, x: FloatArray, threads: int = 1) -> Run:
-    """A run of the schedule on the objective from x (N x K)."""
-    return Run(
-        objective.rows,
-        objective.coordinates,
-        objective.smooth,
-        schedule.plan,
-        cells=schedule.cells,
-        seed=seed,
-        x0=x,
-        image0=objective.image0,
-        threads=threads,
-    )
-
-
-def _settle(objective: Objective, schedule: Schedule, x: FloatArray) -> None:
-    """Put coordinates that are never drawn at their own minimiser, where they have one."""
-    idle = schedule.idle
-    if idle.any() and objective.coordinates.centers is not None:
-        best = objective.coordinates.minimizers(objective.outputs)
-        x[idle] = np.where(np.isfinite(best[idle]), best[idle], x[idle])
-
-
-class _Log:
-    """Clock, history and best point of one run. The clock runs during `advance` only."""
-
-    resync_every = 50.0  # passes
-
-    def __init__(
-        self, objective: Objective, schedule: Schedule, run: Run, every: float, growth: float, seconds: float
-    ) -> None:
-        self.objective, self.schedule, self.run = objective, schedule, run
-        self.every, self.growth, self.seconds = every, growth, seconds
-        self.nnz = objective.rows.nnz
-        self.restarts = 0
-        self.rows: list[tuple[Any, ...]] = []
-        self.current: Certificate
-        self.best_error = np.inf
-        self.best: FloatArray | None = None
-        self.synced = 0.0
-        self.polish_steps = self.polish_entries = 0
-
-    @property
-    def passes(self) -> float:
-        """Entries touched / nnz; iterations / N for a matrix without entries."""
-        if self.nnz == 0:
-            return self.iterations / self.objective.rows.count
-        return (self.run.entries + self.polish_entries) / self.nnz
-
-    @property
-    def iterations(self) -> int:
-        return self.run.steps + self.polish_steps
-
-    @property
-    def error(self) -> float:
-        return self.current.error
-
-    def advance(self, max_passes: float, seconds_left: float) -> None:
-        gap = max(self.every, self.growth * self.passes)
-        gap = min(gap, max_passes - self.passes)
-        count = self.objective.rows.count
-        entries = max(int(np.ceil(gap * self.nnz)), 1) if self.nnz else NO_LIMIT
-        per_pass = self.schedule.constants.iterations_per_pass
-        steps = max(int(np.ceil(4 * gap * max(per_pass, count))), 1)  # rows without entries would not end otherwise
-        begun = time.perf_counter()
-        if self.passes - self.synced >= self.resync_every:
-            self.run.resync()
-            self.synced = self.passes
-        try:
-            self.run.advance(
-                steps=steps if self.nnz else max(int(np.ceil(gap * count)), 1),
-                entries=entries,
-                seconds=seconds_left if np.isfinite(seconds_left) else -1.0,
-            )
-        finally:
-            self.seconds += time.perf_counter() - begun
-
-    def record(self) -> None:
-        with np.errstate(over="ignore", invalid="ignore"):
-            self.current = c = self.objective.certificate(self.run.image(), self.run.sums)
-        self.rows.append((self.run.steps, self.passes, self.seconds, c.value, c.gap, c.primal, self.restarts))
-        if self.best is None or c.error < self.best_error:
-            self.best, self.best_error = self.run.point(), c.error
-
-    def confirm(self, tol: float) -> bool:
-        """Whether the inequality holds at the point itself, not only for images that carry rounding."""
-        x = self.run.point()
-        exact = self.objective.certify(x)
-        if exact.meets(tol):
-            self.best = self.polished(x, tol)
-            return True
-        self.run.resync()
-        self.synced = self.passes
-        return False
-
-    def polished(self, x: FloatArray, tol: float) -> FloatArray:
-        """x after one round of exact coordinate steps, if that still meets tol.
-
-        Accelerated iterates are averages of points on the boundary: without the round, coordinates that belong at a kink
-        or a bound (the zeros of a Lasso) are only close to it.
-        """
-        shape, plan = self.objective.coordinates.shape, self.schedule.plan
-        if not (plan.accelerated and plan.prox) or shape.logistic:
-            return x
-        begun = time.perf_counter()
-        schedule = SDCA().schedule(self.objective)
-        run = start(self.objective, schedule, 0, x)
-        run.advance(steps=self.objective.rows.count)
-        self.polish_steps, self.polish_entries = run.steps, run.entries
-        self.seconds += time.perf_counter() - begun
-        y = run.point()
-        return y if self.objective.certify(y).meets(tol) else x
-
-    def progress(self, tol: float) -> Progress:
-        rate = self.schedule.constants.rate_per_pass
-        left = np.nan
-        if rate is not None and 0 < rate < 1 and self.error > 0:
-            left = max(np.log(tol / self.error) / np.log(rate), 0.0) if tol > 0 else np.inf
-        c = self.current
-        return Progress(self.run.steps, self.passes, self.seconds, c.value, c.gap, c.scale, self.restarts, float(left))
-
-    def result(self, status: Status) -> Result:
-        objective = self.objective
-        assert self.best is not None
-        x = self.best
-        certificate = objective.certify(x)
-        w = objective.solution(objective.image(x))
-
-        def scalar(values: FloatArray) -> Any:
-            return float(values[0]) if objective.flat else values
-
-        columns = [np.array(column) for column in zip(*self.rows, strict=True)]
-        if objective.flat:
-            columns = [column[:, 0] if column.ndim == 2 else column for column in columns]
-        return Result(
-            x=objective.shaped(x),
-            w=objective.shaped(x if w is None else w),
-            value=scalar(certificate.value),
-            gap=scalar(certificate.gap),
-            primal=scalar(certificate.primal),
-            scale=scalar(certificate.scale),
-            status=status,
-            iterations=self.iterations,
-            passes=self.passes,
-            seconds=self.seconds,
-            history=History(*columns),
-            constants=self.schedule.constants,
-            method=self.schedule.description,
-            certificate=objective.certificate_name,
-            storage=objective.rows.storage,
-        )

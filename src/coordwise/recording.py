@@ -1,0 +1,223 @@
+"""Around the kernel: starting a run, and the clock, history, certificates and best point of one."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from coordwise.kernels import NO_LIMIT, Run
+from coordwise.methods import SDCA, Schedule
+from coordwise.objectives import Objective
+from coordwise.results import Certificate, History, Result, Status
+from coordwise.validation import FloatArray
+
+__all__ = ["Log", "Progress", "settle", "start"]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a callback sees at every record; it stops the run by returning True."""
+
+    iterations: int
+    passes: float
+    seconds: float
+    value: FloatArray
+    gap: FloatArray
+    scale: FloatArray
+    restarts: int
+    predicted_passes_left: float
+
+
+def start(objective: Objective, schedule: Schedule, seed: int, x: FloatArray, threads: int = 1) -> Run:
+    """A run of the schedule on the objective from x (N x K)."""
+    return Run(
+        objective.rows,
+        objective.coordinates,
+        objective.smooth,
+        schedule.plan,
+        cells=schedule.cells,
+        seed=seed,
+        x0=x,
+        image0=objective.image0,
+        threads=threads,
+    )
+
+
+def settle(objective: Objective, schedule: Schedule, x: FloatArray) -> None:
+    """Put coordinates that are never drawn at their own minimiser, where they have one."""
+    idle = schedule.idle
+    if idle.any() and objective.coordinates.centers is not None:
+        best = objective.coordinates.minimizers(objective.outputs)
+        x[idle] = np.where(np.isfinite(best[idle]), best[idle], x[idle])
+
+
+class Log:
+    """Clock, history and best point of one run; `seconds` leaves out the time spent measuring."""
+
+    resync_every = 50.0  # passes
+
+    def __init__(
+        self,
+        objective: Objective,
+        schedule: Schedule,
+        run: Run,
+        *,
+        tol: float,
+        every: float,
+        growth: float,
+        begun: float,
+    ) -> None:
+        self.objective, self.schedule, self.run = objective, schedule, run
+        self.tol, self.every, self.growth = tol, every, growth
+        self.begun = begun
+        self.seconds = self.elapsed
+        self.current: Certificate
+        self.rows: list[tuple[Any, ...]] = []
+        self.errors: list[tuple[float, float]] = []  # (passes, error)
+        self.best: FloatArray | None = None
+        self.best_error = math.inf
+        self.restarts, self.restarted, self.period = 0, 0.0, 0.0
+        self.synced = 0.0
+        self.polish_steps = self.polish_entries = 0
+
+    @property
+    def elapsed(self) -> float:
+        """Wall time, measuring included."""
+        return time.perf_counter() - self.begun
+
+    @property
+    def passes(self) -> float:
+        """Entries touched / nnz; iterations / N for a matrix without entries."""
+        if self.objective.rows.nnz == 0:
+            return self.iterations / self.objective.rows.count
+        return (self.run.entries + self.polish_entries) / self.objective.rows.nnz
+
+    @property
+    def iterations(self) -> int:
+        """Steps taken."""
+        return self.run.steps + self.polish_steps
+
+    def restart(self) -> None:
+        """Restart the momentum, and remember how long the period was: the next one is looked at on its scale."""
+        self.run.restart()
+        self.restarts += 1
+        self.period, self.restarted = self.passes - self.restarted, self.passes
+
+    def spacing(self) -> float:
+        """Passes to the next record."""
+        scale = self.passes
+        if self.schedule.restarts:
+            scale = max(self.passes - self.restarted, self.period)
+        spacing = max(self.every, self.growth * scale)
+        if self.growth > 0 and len(self.errors) >= 2 and self.tol > 0:
+            (before, large), (now, small) = self.errors[-2:]
+            if 0 < small < large and now > before:
+                predicted = math.log(small / self.tol) / math.log(large / small) * (now - before)
+                spacing = min(spacing, max(predicted, self.every))
+        return spacing
+
+    def advance(self, max_passes: float, seconds_left: float) -> None:
+        """Steps up to the next record."""
+        spacing = min(self.spacing(), max_passes - self.passes)
+        rows = self.objective.rows
+        entries = max(math.ceil(spacing * rows.nnz), 1) if rows.nnz else NO_LIMIT
+        # Rows without entries would not end a run that counts entries only.
+        per_pass = max(4 * self.schedule.constants.iterations_per_pass, 4 * rows.count) if rows.nnz else rows.count
+        steps = min(max(math.ceil(spacing * per_pass), 1), NO_LIMIT)
+        begun = time.perf_counter()
+        if self.passes - self.synced >= self.resync_every:
+            self.resync()
+        try:
+            self.run.advance(
+                steps=steps,
+                entries=min(entries, NO_LIMIT),
+                seconds=seconds_left if math.isfinite(seconds_left) else -1.0,
+            )
+        finally:
+            self.seconds += time.perf_counter() - begun
+
+    def resync(self) -> None:
+        """Recompute the images."""
+        self.run.resync()
+        self.synced = self.passes
+
+    def record(self) -> None:
+        """Certificate and history at the current point; the best point so far is kept."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            self.current = c = self.objective.certificate(self.run.image(), self.run.sums)
+            error = c.error
+        self.errors.append((self.passes, error))
+        self.rows.append((self.iterations, self.passes, self.seconds, c.value, c.gap, c.primal, self.restarts))
+        if self.best is None or error < self.best_error:
+            self.best, self.best_error = self.run.point(), error
+
+    def confirm(self) -> bool:
+        """Whether the inequality holds at the point itself, not only for images that carry rounding."""
+        x = self.run.point()
+        if self.objective.certify(x).meets(self.tol):
+            self.best = self.polished(x)
+            return True
+        self.resync()
+        return False
+
+    def polished(self, x: FloatArray) -> FloatArray:
+        """The point after one round of exact coordinate steps, if that still meets tol.
+
+        Accelerated iterates are averages of points on the boundary: without the round, coordinates that belong at a
+        kink or a bound (the zeros of a Lasso) are only close to it.
+        """
+        plan = self.schedule.plan
+        if not (plan.accelerated and plan.prox) or self.objective.coordinates.shape.logistic:
+            return x
+        begun = time.perf_counter()
+        run = start(self.objective, SDCA().schedule(self.objective), 0, x)
+        run.advance(steps=self.objective.rows.count)
+        self.polish_steps, self.polish_entries = run.steps, run.entries
+        self.seconds += time.perf_counter() - begun
+        y = run.point()
+        return y if self.objective.certify(y).meets(self.tol) else x
+
+    def progress(self) -> Progress:
+        """What a callback sees."""
+        rate, error = self.schedule.constants.rate_per_pass, self.current.error
+        left = math.nan
+        if rate is not None and 0 < rate < 1 and error > 0:
+            left = max(math.log(self.tol / error) / math.log(rate), 0.0) if self.tol > 0 else math.inf
+        c = self.current
+        return Progress(self.iterations, self.passes, self.seconds, c.value, c.gap, c.scale, self.restarts, left)
+
+    def result(self, status: Status) -> Result:
+        """The best point with its certificate, recomputed from the point alone."""
+        objective = self.objective
+        assert self.best is not None
+        x = self.best
+        certificate = objective.certify(x)
+        w = objective.solution(objective.image(x))
+
+        def scalar(values: FloatArray) -> Any:
+            return float(values[0]) if objective.flat else values
+
+        columns = [np.array(column) for column in zip(*self.rows, strict=True)]
+        if objective.flat:
+            columns = [column[:, 0] if column.ndim == 2 else column for column in columns]
+        return Result(
+            x=objective.shaped(x),
+            w=objective.shaped(x if w is None else w),
+            value=scalar(certificate.value),
+            gap=scalar(certificate.gap),
+            primal=scalar(certificate.primal),
+            scale=scalar(certificate.scale),
+            status=status,
+            iterations=self.iterations,
+            passes=self.passes,
+            seconds=self.seconds,
+            history=History(*columns),
+            constants=self.schedule.constants,
+            method=self.schedule.description,
+            certificate=objective.certificate_name,
+            storage=objective.rows.storage,
+        )
