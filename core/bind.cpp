@@ -354,8 +354,14 @@ NB_MODULE(_core, m) {
   m.def("inspect", [inspect](In<std::int32_t, 1> p, In<std::int32_t, 1> s, std::size_t w) { return inspect(p, s, w); });
   m.def("inspect", [inspect](In<std::int64_t, 1> p, In<std::int64_t, 1> s, std::size_t w) { return inspect(p, s, w); });
 
-  m.def("first_not_finite", [](In<double, 1> v) { return first_not_finite(v.data(), v.shape(0)); });
-  m.def("first_not_finite", [](In<float, 1> v) { return first_not_finite(v.data(), v.shape(0)); });
+  auto survey_of = [](const auto& values) {
+    double largest = 0;
+    nb::gil_scoped_release release;
+    const std::int64_t bad = survey(values.data(), values.shape(0), largest);
+    return std::make_tuple(bad, largest);
+  };
+  m.def("survey", [survey_of](In<double, 1> values) { return survey_of(values); });
+  m.def("survey", [survey_of](In<float, 1> values) { return survey_of(values); });
 
   m.def("alias_cells", [](Vector p, Out<std::uint32_t, 2> out) {
     require(out.shape(0) == p.shape(0) && out.shape(1) == 2 && p.shape(0) < most, "output has the wrong shape");

@@ -78,12 +78,15 @@ std::string faults(const I* places, std::size_t entries, const I* starts, std::s
   return {};
 }
 
-// Position of the first entry that is not finite, or -1.
+// The largest modulus, and the position of the first entry that is not finite, or -1.
 template <class V>
-std::int64_t first_not_finite(const V* values, std::size_t count) {
+std::int64_t survey(const V* values, std::size_t count, double& largest) {
+  V most = 0;
   for (std::size_t t = 0; t < count; ++t) {
     if (!std::isfinite(values[t])) return static_cast<std::int64_t>(t);
+    most = std::max(most, std::fabs(values[t]));
   }
+  largest = static_cast<double>(most);
   return -1;
 }
 

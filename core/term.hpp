@@ -29,22 +29,23 @@ inline double log1pexp(double t) { return t > 0 ? t + std::log1p(std::exp(-t)) :
 inline double entropy(double a) { return a > 0 ? a * std::log(a) : 0.0; }
 
 // Root a in (0, 1) of logit(a) + k a = r, k >= 0: safeguarded Newton in the logit.  The start matters: from the
-// middle of the bracket the iteration can stall far from machine accuracy when k is large.
+// middle of the bracket the iteration can stall far from machine accuracy when k is large.  For r <= k/2 (else by
+// symmetry) it is r - W(k e^r), W Lambert's function to first order, where the root is small, and logit(r/k) elsewhere.
 inline double logistic_root(double k, double r) {
   if (!(k > 0)) return sigmoid(r);
-  const double q = r / k;
+  if (r > 0.5 * k) return 1 - logistic_root(k, k - r);
   double lo = r - k, hi = r;
-  double s = q <= 1e-12 ? hi : (q >= 1 - 1e-12 ? lo : std::log(q / (1 - q)));
+  const double x = std::log(k) + r;
+  double s = r > 0.05 * k ? std::log(r / (k - r)) : r - (x > 1 ? x - std::log(x) : std::exp(x) / (1 + std::exp(x)));
   s = std::min(std::max(s, lo), hi);
   for (int step = 0; step < 100; ++step) {
     const double a = sigmoid(s);
     const double f = s + k * a - r;
     (f > 0 ? hi : lo) = s;
-    double t = s - f / (1 + k * a * (1 - a));
-    if (!(t > lo && t < hi)) t = 0.5 * (lo + hi);
-    const bool done = std::fabs(t - s) <= 1e-15 * (1 + std::fabs(s));
-    s = t;
-    if (done) break;
+    const double move = f / (1 + k * a * (1 - a));
+    if (std::fabs(move) <= 2e-16 * (1 + std::fabs(s))) break;
+    const double t = s - move;
+    s = t > lo && t < hi ? t : 0.5 * (lo + hi);
   }
   return sigmoid(s);
 }
@@ -112,7 +113,8 @@ struct Term {
   }
 
  private:
-  static double bound(double b, double s) { return std::isfinite(b) ? s * b : b; }
+  // s b, with 0 for s = 0 even where b is infinite: the conjugate of 0 is finite at 0 alone.
+  static double bound(double b, double s) { return s == 0 ? 0.0 : s * b; }
 
   double derivative_over_scale(double t, double c, double s) const {
     if (s == 0) return 0.0;

@@ -241,7 +241,7 @@ def test_adaptive_is_linear_without_known_sigma():
 
 
 def test_nonuniform_sample_weights_pay():
-    """Norm weights from each term's own curvature: fewer passes than in the Euclidean norm, if they are very unequal."""
+    """Norm weights from each term's own curvature: fewer passes than in the Euclidean norm if they differ much."""
     rng = np.random.default_rng(0)
     weight = 10 ** rng.uniform(-2, 2, 300)
     problem = ridge(sample_weight=weight)

@@ -11,8 +11,8 @@ from coordwise.losses import Loss, get_loss
 from coordwise.objectives import Objective, Sums, targets
 from coordwise.penalties import ElasticNet, get_penalty
 from coordwise.results import Certificate
-from coordwise.rows import Rows
-from coordwise.validation import FloatArray, check_array, check_labels, check_number
+from coordwise.rows import Rows, as_matrix
+from coordwise.validation import FloatArray, check_array, check_labels, check_number, check_range
 
 __all__ = ["ERM", "DualERM", "PrimalERM"]
 
@@ -90,16 +90,12 @@ class ERM:
             weight = check_array("sample_weight", sample_weight, (n,))
             if np.any(weight < 0) or not np.any(weight > 0):
                 raise ValueError("sample_weight must be non-negative with at least one positive entry.")
+            check_range("sample_weight", weight)
             self.sample_weight, self.total = weight, float(weight.sum())
 
     def _shape(self) -> tuple[int, int]:
-        shape = getattr(self.A, "shape", None)
-        if shape is None:
-            self.A = np.asarray(self.A)
-            shape = self.A.shape
-        if len(shape) != 2:
-            Rows(self.A)  # raises the sentence about dimensions
-        return int(shape[0]), int(shape[1])
+        self.A = as_matrix(self.A, "A")
+        return int(self.A.shape[0]), int(self.A.shape[1])
 
     def rows(self, by: str) -> Rows:
         """A by rows or by columns, prepared once."""
@@ -147,7 +143,7 @@ class ERM:
     def dual_point(self, w: Any) -> FloatArray:
         """y_i = s_i phi'(<a_i, w>), scaled towards 0 if that is what makes D(y) finite."""
         t = self._table("A w", self.predict(w), self.n_samples)
-        y = self.total * self.terms.derivative(t)
+        y = self.terms.subgradients(t)
         if self.penalty.l2 == 0:
             y = y * _feasible(self.penalty, self._moments(y))
         return self._shaped(y)
@@ -155,8 +151,8 @@ class ERM:
     def dual(self, smoothing: float | None = None) -> DualERM:
         """The dual objective over samples: any loss; a penalty with an l2 part.
 
-        With penalty="l1", `smoothing` adds (smoothing/2)|w|^2 to the penalty as section 7.1 does. The minimiser w of the
-        smoothed problem then satisfies P(w) - min P <= (smoothing/2) |w*|^2 <= (smoothing/2) (P(0)/lam)^2; the last
+        With penalty="l1", `smoothing` adds (smoothing/2)|w|^2 to the penalty as section 7.1 does. The minimiser w of
+        the smoothed problem then satisfies P(w) - min P <= (smoothing/2) |w*|^2 <= (smoothing/2) (P(0)/lam)^2; the last
         bound is `DualERM.smoothing_error`.
         """
         return DualERM(self, smoothing)
@@ -185,7 +181,7 @@ class ERM:
 
 
 class DualERM(Objective):
-    """D(y) over the samples (equation 2.2): rows of A are coordinates, G(v) = r*(-v/W), h_i = (1/W) (s_i phi)^*(.; b_i).
+    """D(y) over the samples (equation 2.2): rows of A are coordinates, G(v) = r*(-v/W), h_i = (1/W) (s_i phi)^*.
 
     A run stops when P(w) + D(y) <= tol * P(0) for every output, w = grad r*(-(1/W) A'y).
     """
@@ -203,8 +199,8 @@ class DualERM(Objective):
             at_zero = float(np.max(problem.value_at_zero))
             advice = 2e-3 * penalty.l1**2 / at_zero if at_zero > 0 else 1e-3
             raise ValueError(
-                "penalty='l1' has a dual without smoothness. Use problem.primal(), or problem.dual(smoothing=lam2), that "
-                f"solves with (lam2/2)|w|^2 added; lam2={advice:.2g} keeps the error below 1e-3 P(0)."
+                "penalty='l1' has a dual without smoothness. Use problem.primal(), or problem.dual(smoothing=lam2) "
+                f"to solve with (lam2/2)|w|^2 added; lam2={advice:.2g} keeps the error below 1e-3 P(0)."
             )
         self.problem, self.penalty = problem, penalty
         self.rows = problem.rows("rows")
@@ -261,14 +257,14 @@ class PrimalERM(Objective):
         """P(w) + D(y)."""
         terms = self.problem.terms
         t = image if self.image0 is None else image + self.problem.b
-        omega = terms.derivative(t)
-        s = sums(omega)
+        y = terms.subgradients(t)
+        s = sums(y / self.problem.total)
         losses = terms.value(t)
         value = losses + s["value"]
         if self.penalty.l2 > 0:
             return Certificate(value, s["fenchel_young"], self._at_zero, value)
         shrink = _shrink(self.penalty, s["lowest"], s["highest"])
-        conjugates = terms.conjugate(self.problem.total * shrink * omega)
+        conjugates = terms.conjugate(shrink * y)
         # P + D with D = (1/W) sum phi*(y) + r*(-(1/W) A'y); r* vanishes at the scaled point
         return Certificate(value, np.maximum(value + conjugates, 0), self._at_zero, value)
 

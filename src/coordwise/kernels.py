@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -103,15 +103,17 @@ class Terms:
             low[flip], high[flip] = -upper, -lower
         if self.weights is not None:
             weights = self.weights[:, None]
-            low = np.where(np.isfinite(low), low * weights, low)
-            high = np.where(np.isfinite(high), high * weights, high)
+            with np.errstate(invalid="ignore"):
+                low, high = np.where(weights == 0, 0.0, low * weights), np.where(weights == 0, 0.0, high * weights)
         return low, high
 
-    def minimizers(self, outputs: int) -> FloatArray:
+    def subgradients(self, t: FloatArray) -> FloatArray:
+        """s_i phi'(t_i; c_i), in the domain of the conjugates to the last bit."""
+        return replace(self, scale=1.0).derivative(t)
+
+    def minimizers(self, count: int, outputs: int) -> FloatArray:
         """Argmin of every conjugate, phi'(0) (infinite where it has none)."""
-        rows = self.centers if self.centers is not None else self.weights
-        assert rows is not None
-        return self.derivative(np.zeros((len(rows), outputs))) / self.scale
+        return self.subgradients(np.zeros((count, outputs)))
 
     def prox(self, i: int, k: int, rhs: float, kappa: float) -> float:
         """Argmin over y of h(y) + kappa/2 y^2 - rhs y, with h = scale * (s_i phi)^* of output k."""
@@ -271,6 +273,7 @@ def inspect_sparse(indices: NDArray[Any], indptr: NDArray[Any], width: int) -> t
     return str(wrong), bool(canonical)
 
 
-def first_not_finite(values: NDArray[Any]) -> int:
-    """Position of the first NaN or infinity in a flat array, or -1."""
-    return int(_core.first_not_finite(values))
+def survey(values: NDArray[Any]) -> tuple[int, float]:
+    """Position of the first NaN or infinity in a flat array (or -1), and the largest modulus."""
+    bad, largest = _core.survey(values)
+    return int(bad), float(largest)

@@ -152,7 +152,7 @@ class L2L1(Loss):
 
 @dataclass(frozen=True)
 class Huber(Loss):
-    """With r = t - b, phi = r^2/2 for |r| <= delta, else delta |r| - delta^2/2; phi*(y) = y^2/2 + b y on |y| <= delta."""
+    """phi = r^2/2 for |r| <= delta, else delta |r| - delta^2/2, r = t - b; phi*(y) = y^2/2 + b y on |y| <= delta."""
 
     name: ClassVar[str] = "huber"
     delta: float = 1.35

@@ -166,7 +166,7 @@ class NUACDM(Method):
         if self.sigma == "adaptive":
             return self._adaptive(objective)
         split = Split.of(objective)
-        given = None if self.weights is None else _check_weights(self.weights, objective)
+        given = None if self.weights is None else check_weights(self.weights, objective.rows.count)
         weights = _power(split.L, self.beta) if given is None else given
         known = split.sigma(weights)
         sigma = known if self.sigma is None else float(self.sigma)
@@ -179,7 +179,9 @@ class NUACDM(Method):
 
     def _adaptive(self, objective: Objective) -> Schedule:
         split = Split.of(objective, move=False)
-        weights = _power(split.L, self.beta) if self.weights is None else _check_weights(self.weights, objective)
+        weights = (
+            _power(split.L, self.beta) if self.weights is None else check_weights(self.weights, objective.rows.count)
+        )
         return _not_strongly_convex(
             self, objective, split, weights, _optimal(split, weights), restarts=True, sigma="adaptive"
         )
@@ -238,6 +240,8 @@ class ACDM(Method):
 
     def _distribution(self, split: Split) -> FloatArray:
         share = np.zeros_like(split.L)
+        if not split.active.any():
+            return np.full_like(share, 1 / len(share))
         part = (split.L[split.active] / split.L.max()) ** (1 - self.beta)
         share[split.active] = np.maximum(part, part.mean())
         return share / share.sum()
@@ -419,8 +423,9 @@ def _check_moved(sigma: float, known: float) -> None:
         )
 
 
-def _check_weights(weights: Any, objective: Objective) -> FloatArray:
-    array = check_array("weights", weights, (objective.rows.count,))
+def check_weights(weights: Any, count: int) -> FloatArray:
+    """Norm weights as a positive array, one per coordinate."""
+    array = check_array("weights", weights, (count,))
     if np.any(array <= 0):
         raise ValueError("weights must be positive, one per coordinate.")
     return array

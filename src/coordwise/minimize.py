@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -10,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from coordwise import reference, sampling
-from coordwise.methods import ACDM, APCG, APPROX, NUACDM, RCDM, Method, NUACDMns, get_method
+from coordwise.methods import ACDM, APCG, APPROX, NUACDM, RCDM, Method, NUACDMns, check_weights, get_method
+from coordwise.recording import says_stop
 from coordwise.results import Status
-from coordwise.validation import FloatArray, check_array, check_number, seed_of
+from coordwise.validation import FloatArray, check_array, check_callable, check_count, check_number, seed_of
 
 __all__ = ["Minimum", "minimize"]
 
@@ -102,20 +104,21 @@ def minimize(
     True
     """
     for argument, function in (("value", value), ("partial", partial)):
-        if not callable(function):
-            raise TypeError(f"{argument} must be callable, not {type(function).__name__}.")
+        check_callable(argument, function, optional=False)
+    check_callable("prox", prox)
+    check_callable("callback", callback)
     L = check_array("L", L, (None,))
     if len(L) == 0 or np.any(L <= 0):
         raise ValueError("L must hold one positive smoothness constant per coordinate.")
     x = check_array("x0", x0, L.shape).copy()
     n = len(L)
     tol = check_number("tol", tol, low=0)
-    most = 1000 * n if max_iter is None else int(check_number("max_iter", max_iter, low=0))
+    most = 1000 * n if max_iter is None else check_count("max_iter", max_iter)
     limit = np.inf if time_limit is None else check_number("time_limit", time_limit, low=0, infinite=True)
     chosen = get_method(method)
     seed = seed_of(random_state)
-    if sigma is None and isinstance(getattr(chosen, "sigma", None), (int, float)):
-        sigma = chosen.sigma  # type: ignore[attr-defined]
+    if sigma is None and isinstance(own := getattr(chosen, "sigma", None), numbers.Real):
+        sigma = float(own)
     if sigma is not None:
         sigma = check_number("sigma", sigma, low=0, strictly=True)
     p, weights, steps = _recursion(chosen, L, sigma, partial, prox, x)
@@ -149,7 +152,7 @@ def minimize(
                 status = Status.CONVERGED
             elif not np.isfinite(now):
                 status = Status.DIVERGED
-            elif callback is not None and callback(x) is True:
+            elif callback is not None and says_stop(callback(x)):
                 status = Status.STOPPED
             elif done >= most:
                 status = Status.MAX_PASSES
@@ -200,7 +203,7 @@ def _recursion(method: Method, L: FloatArray, sigma: float | None, partial: Any,
     elif isinstance(method, ACDM):
         p, weights = reference.acdm_probabilities(L, beta), L**beta
     elif isinstance(method, NUACDM) and method.weights is not None:
-        weights = check_array("weights", method.weights, L.shape)
+        weights = check_weights(method.weights, n)
         p = sampling.power_distribution(L / weights, 0.5)
     elif isinstance(method, (NUACDM, NUACDMns)):
         p, weights = sampling.power_distribution(L, (1 - beta) / 2), L**beta

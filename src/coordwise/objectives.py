@@ -22,7 +22,7 @@ import numpy as np
 from coordwise.kernels import Shape, Terms
 from coordwise.results import Certificate
 from coordwise.rows import Rows
-from coordwise.validation import FloatArray, check_array, check_number
+from coordwise.validation import FloatArray, check_array, check_number, check_range
 
 __all__ = ["LeastSquares", "LinearSystem", "Objective", "Sums", "targets"]
 
@@ -197,4 +197,5 @@ def targets(b: Any, count: int, what: str) -> tuple[FloatArray, bool]:
         )
     if array.ndim == 2 and array.shape[1] == 0:
         raise ValueError("b has no columns; give at least one output.")
+    check_range("b", array)
     return (array[:, None] if array.ndim == 1 else array), array.ndim == 1

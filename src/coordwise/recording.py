@@ -15,7 +15,7 @@ from coordwise.objectives import Objective
 from coordwise.results import Certificate, History, Result, Status
 from coordwise.validation import FloatArray
 
-__all__ = ["Log", "Progress", "settle", "start"]
+__all__ = ["Log", "Progress", "says_stop", "settle", "start"]
 
 
 @dataclass(frozen=True)
@@ -47,11 +47,16 @@ def start(objective: Objective, schedule: Schedule, seed: int, x: FloatArray, th
     )
 
 
+def says_stop(answer: object) -> bool:
+    """Whether a callback's answer is True itself; other values, truthy or not, mean nothing."""
+    return isinstance(answer, (bool, np.bool_)) and bool(answer)
+
+
 def settle(objective: Objective, schedule: Schedule, x: FloatArray) -> None:
     """Put coordinates that are never drawn at their own minimiser, where they have one."""
     idle = schedule.idle
-    if idle.any() and objective.coordinates.centers is not None:
-        best = objective.coordinates.minimizers(objective.outputs)
+    if idle.any():
+        best = objective.coordinates.minimizers(*x.shape)
         x[idle] = np.where(np.isfinite(best[idle]), best[idle], x[idle])
 
 

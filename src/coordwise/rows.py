@@ -8,8 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from coordwise.kernels import Matrix, first_not_finite, inspect_sparse
-from coordwise.validation import check_unmasked
+from coordwise.kernels import Matrix, inspect_sparse, survey
+from coordwise.validation import check_range, check_unmasked
 
 
 class Rows(Matrix):
@@ -63,6 +63,19 @@ class Rows(Matrix):
         self.storage = f"{kind}; copied once: {', '.join(reasons)}" if reasons else f"{kind}; used in place"
 
 
+def as_matrix(A: Any, argument: str) -> Any:
+    """A as it is if it has rows and columns, lists as an array; refused if it is not a matrix or is empty."""
+    if not sp.issparse(A):
+        try:
+            A = np.asanyarray(A)
+        except ValueError as error:
+            raise TypeError(f"{argument} must be a numerical matrix ({error}).") from None
+        if A.dtype == object:
+            raise TypeError(f"{argument} must be a numerical matrix, not {type(A).__name__} of Python objects.")
+    _check_shape(A.shape, argument)
+    return A
+
+
 def _check_shape(shape: tuple[int, ...], argument: str) -> None:
     if len(shape) != 2:
         raise ValueError(
@@ -88,23 +101,18 @@ def _check_kind(dtype: np.dtype[Any], argument: str) -> None:
 
 
 def _check_finite(values: NDArray[Any], argument: str) -> None:
-    at = first_not_finite(values)
+    at, largest = survey(values)
     if at >= 0:
         raise ValueError(
             f"{argument} holds NaN or infinity (first at stored entry {at}); remove or impute such entries first."
         )
+    check_range(argument, largest)
 
 
 def _dense(A: Any, by: str, argument: str, reasons: list[str]) -> NDArray[Any]:
-    try:
-        array = np.asarray(A)
-    except ValueError as error:
-        raise TypeError(f"{argument} must be a numerical matrix ({error}).") from None
-    if array.dtype == object:
-        raise TypeError(f"{argument} must be a numerical matrix, not {type(A).__name__} of Python objects.")
-    _check_shape(array.shape, argument)
+    A = as_matrix(A, argument)
     check_unmasked(argument, A)
-    array = _usable(array, argument, reasons)
+    array = _usable(np.asarray(A), argument, reasons)
     if by == "columns":
         array = array.T
     if not array.flags.c_contiguous:

@@ -10,10 +10,10 @@ import numpy as np
 
 from coordwise.methods import Method, get_method
 from coordwise.objectives import LinearSystem, Objective
-from coordwise.recording import Log, Progress, settle, start
+from coordwise.recording import Log, Progress, says_stop, settle, start
 from coordwise.restarts import Restarts
 from coordwise.results import Result, Status
-from coordwise.validation import check_number, seed_of
+from coordwise.validation import check_callable, check_count, check_number, seed_of
 
 __all__ = ["solve"]
 
@@ -82,9 +82,8 @@ def solve(
     limit = np.inf if time_limit is None else check_number("time_limit", time_limit, low=0, infinite=True)
     every = check_number("record_every", record_every, low=0, strictly=True)
     growth = check_number("record_growth", record_growth, low=0)
-    threads = int(check_number("n_jobs", n_jobs, low=1))
-    if callback is not None and not callable(callback):
-        raise TypeError(f"callback must be callable, not {type(callback).__name__}.")
+    threads = check_count("n_jobs", n_jobs, low=1)
+    check_callable("callback", callback)
     seed = seed_of(random_state)
 
     begun = time.perf_counter()
@@ -102,7 +101,7 @@ def solve(
                 status = Status.CONVERGED
             elif not np.isfinite(log.current.error):
                 status = Status.DIVERGED
-            elif callback is not None and callback(log.progress()) is True:
+            elif callback is not None and says_stop(callback(log.progress())):
                 status = Status.STOPPED
             elif log.passes >= max_passes:
                 status = Status.MAX_PASSES

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from coordwise.validation import FloatArray, check_array, check_choice, check_number
+from coordwise.validation import FloatArray, check_array, check_choice, check_count, check_number
 
 __all__ = ["METHODS", "S", "coupling", "iterations", "ns_bound", "speedup", "strongly_convex_bound"]
 
@@ -44,6 +44,8 @@ def speedup(L: Any, *, beta: float = 0.0, weights: Any = None) -> float:
 
 def coupling(Theta: float, sigma: float) -> float:
     """Tau = 2 / (1 + sqrt(4 Theta/sigma + 1)), line 3 of Algorithm 1 (Theta = S_alpha^2 there)."""
+    Theta = check_number("Theta", Theta, low=0, strictly=True)
+    sigma = check_number("sigma", sigma, low=0, strictly=True)
     return 2 / (1 + math.sqrt(4 * Theta / sigma + 1))
 
 
@@ -95,6 +97,9 @@ def iterations(
 
 def strongly_convex_bound(L: Any, *, sigma: float, beta: float, T: int, gap0: float, distance: float) -> float:
     """Theorem 5.1 with its constant: (1 - tau)^T (f(x_0) - f* + tau/(2 eta (1 - tau)) |x_0 - x*|^2_{L_beta})."""
+    beta = check_number("beta", beta, low=0, high=1)
+    T, gap0 = check_count("T", T), check_number("gap0", gap0, low=0)
+    distance = check_number("distance", distance, low=0)
     Theta = S(L, (1 - beta) / 2) ** 2
     tau = coupling(Theta, sigma)
     eta = 1 / (tau * Theta)
@@ -103,6 +108,8 @@ def strongly_convex_bound(L: Any, *, sigma: float, beta: float, T: int, gap0: fl
 
 def ns_bound(L: Any, *, beta: float, T: int, distance: float) -> float:
     """Theorem 6.1: 2 |x_0 - x*|^2_{L_beta} S^2_{(1-beta)/2} / (T + 1)^2."""
+    beta = check_number("beta", beta, low=0, high=1)
+    T, distance = check_count("T", T), check_number("distance", distance, low=0)
     return 2 * distance**2 * S(L, (1 - beta) / 2) ** 2 / (T + 1) ** 2
 
 

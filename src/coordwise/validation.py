@@ -77,6 +77,33 @@ def check_array(
     return array
 
 
+SMALLEST, LARGEST = 1e-140, 1e140  # squares and their sums stay within floating point
+
+
+def check_range(argument: str, largest: float | FloatArray) -> None:
+    """Refuse numbers (an array, or the largest modulus of one) whose squares leave the range of floating point."""
+    most = float(np.max(np.abs(largest))) if np.size(largest) else 0.0
+    if most > 0 and not SMALLEST <= most <= LARGEST:
+        raise ValueError(
+            f"{argument} has entries of size {most:.3g}, whose squares leave the range of floating point; rescale it "
+            f"(multiply it by {1 / most:.1g}, say)."
+        )
+
+
+def check_count(argument: str, value: object, *, low: int = 0) -> int:
+    """Return `value` as an int >= low; floats must be whole."""
+    number = check_number(argument, value, low=low)
+    if number != int(number):
+        raise ValueError(f"{argument}={value} is not a whole number; it must be an integer >= {low}.")
+    return int(number)
+
+
+def check_callable(argument: str, value: object, *, optional: bool = True) -> None:
+    """Refuse what cannot be called; None passes if `optional`."""
+    if not callable(value) and not (optional and value is None):
+        raise TypeError(f"{argument} must be callable, not {type(value).__name__}.")
+
+
 def check_unmasked(argument: str, value: object) -> None:
     """A masked array whose mask hides something is refused: NumPy would go on with what is under the mask."""
     if np.ma.is_masked(value):
