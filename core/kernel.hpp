@@ -158,7 +158,7 @@ class Kernel final : public Engine {
 
  private:
   static constexpr std::size_t block = 1024, lookahead = 32;
-  static constexpr std::size_t record_ahead = 16, row_ahead = 5, image_ahead = 2;
+  static constexpr std::size_t record_ahead = 8, row_ahead = 5, image_ahead = 2;
   static constexpr std::int64_t quiet = 1 << 20;  // work (entries and steps) between two questions to stop()
   static constexpr std::size_t near = 1 << 22;    // out-of-order execution hides the misses of a smaller image better
 
@@ -198,7 +198,7 @@ class Kernel final : public Engine {
     std::int64_t entries = entries_;
     std::size_t t = 0;
     while (t < count && entries < last_entry) {
-      prefetch_to_write(&coordinates_[ahead_[t + record_ahead]]);
+      prefetch(&coordinates_[ahead_[t + record_ahead]]);
       const Record& later = coordinates_[ahead_[t + row_ahead]];
       rows_.prefetch_slice(later.start, later.length);
       if (far) {

@@ -15,6 +15,8 @@ from coordwise.objectives import Objective
 from coordwise.results import Certificate, History, Result, Status
 from coordwise.validation import FloatArray
 
+Exact = tuple[FloatArray, Certificate]
+
 __all__ = ["Log", "Progress", "says_stop", "settle", "start"]
 
 
@@ -63,7 +65,8 @@ def settle(objective: Objective, schedule: Schedule, x: FloatArray) -> None:
 class Log:
     """Clock, history and best point of one run; `seconds` leaves out the time spent measuring."""
 
-    resync_every = 50.0  # passes
+    resync_every = 100.0  # passes
+    looks_per_period = 6  # records within one period of a restarted method: how closely its end is met
 
     def __init__(
         self,
@@ -85,6 +88,7 @@ class Log:
         self.errors: list[tuple[float, float]] = []  # (passes, error)
         self.best: FloatArray | None = None
         self.best_error = math.inf
+        self.final: Exact | None = None  # of the best point, once confirmed
         self.restarts, self.restarted, self.period = 0, 0.0, 0.0
         self.synced = 0.0
         self.polish_steps = self.polish_entries = 0
@@ -114,10 +118,10 @@ class Log:
 
     def spacing(self) -> float:
         """Passes to the next record."""
-        scale = self.passes
+        spacing = self.growth * self.passes
         if self.schedule.restarts:
-            scale = max(self.passes - self.restarted, self.period)
-        spacing = max(self.every, self.growth * scale)
+            spacing = min(spacing, max(self.passes - self.restarted, self.period) / self.looks_per_period)
+        spacing = max(self.every, spacing)
         if self.growth > 0 and len(self.errors) >= 2 and self.tol > 0:
             (before, large), (now, small) = self.errors[-2:]
             if 0 < small < large and now > before:
@@ -163,13 +167,21 @@ class Log:
     def confirm(self) -> bool:
         """Whether the inequality holds at the point itself, not only for images that carry rounding."""
         x = self.run.point()
-        if self.objective.certify(x).meets(self.tol):
-            self.best = self.polished(x)
+        image, certificate = self.exact(x)
+        if certificate.meets(self.tol):
+            self.best, self.final = self.polished(x, (image, certificate))
             return True
         self.resync()
         return False
 
-    def polished(self, x: FloatArray) -> FloatArray:
+    def exact(self, x: FloatArray) -> Exact:
+        """Image and certificate of x from x alone."""
+        image = self.objective.image(x)
+        return image, self.objective.certificate(
+            image, lambda omega: self.objective.rows.sums(self.objective.coordinates, x, omega)
+        )
+
+    def polished(self, x: FloatArray, exact: Exact) -> tuple[FloatArray, Exact]:
         """The point after one round of exact coordinate steps, if that still meets tol.
 
         Accelerated iterates are averages of points on the boundary: without the round, coordinates that belong at a
@@ -177,14 +189,15 @@ class Log:
         """
         plan = self.schedule.plan
         if not (plan.accelerated and plan.prox) or self.objective.coordinates.shape.logistic:
-            return x
+            return x, exact
         begun = time.perf_counter()
         run = start(self.objective, SDCA().schedule(self.objective), 0, x)
         run.advance(steps=self.objective.rows.count)
         self.polish_steps, self.polish_entries = run.steps, run.entries
         self.seconds += time.perf_counter() - begun
         y = run.point()
-        return y if self.objective.certify(y).meets(self.tol) else x
+        better = self.exact(y)
+        return (y, better) if better[1].meets(self.tol) else (x, exact)
 
     def progress(self) -> Progress:
         """What a callback sees."""
@@ -200,8 +213,8 @@ class Log:
         objective = self.objective
         assert self.best is not None
         x = self.best
-        certificate = objective.certify(x)
-        w = objective.solution(objective.image(x))
+        image, certificate = self.final or self.exact(x)
+        w = objective.solution(image)
 
         def scalar(values: FloatArray) -> Any:
             return float(values[0]) if objective.flat else values

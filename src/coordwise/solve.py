@@ -29,7 +29,7 @@ def solve(
     x0: Any = None,
     callback: Callable[[Progress], object] | None = None,
     record_every: float = 1.0,
-    record_growth: float = 0.25,
+    record_growth: float = 0.5,
     n_jobs: int = 1,
 ) -> Result:
     """Minimise F(x) = G(Bx) + sum_i h_i(x_i) by randomized coordinate descent, with a certificate.
@@ -57,9 +57,9 @@ def solve(
         Called with a `Progress` at every record; return True to stop.
     record_every : float, default 1.0
         Passes between records (certificate, history, callback) at the beginning of the run.
-    record_growth : float, default 0.25
+    record_growth : float, default 0.5
         Later records are up to record_growth * passes apart, so that certificates stay a small share of the work, but
-        no further than where the last two records, extrapolated, meet tol. 0 keeps them evenly spaced.
+        no further than where the last two records, extrapolated, meet tol. 0 keeps them evenly spaced: for plots.
     n_jobs : int, default 1
         Threads over groups of outputs; one output uses one thread. The result does not depend on it.
 
