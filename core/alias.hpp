@@ -24,7 +24,8 @@ inline std::vector<AliasCell> alias_cells(const double* p, std::uint32_t n) {
   while (!low.empty() && !high.empty()) {
     const std::uint32_t small = low.back(), large = high.back();
     low.pop_back();
-    cells[small] = {static_cast<std::uint32_t>(height[small] * 4294967296.0), large};
+    const auto threshold = static_cast<std::uint32_t>(height[small] * 4294967296.0);
+    cells[small] = {threshold == 0 && p[small] > 0 ? 1u : threshold, large};  // rare, but not never
     height[large] -= 1 - height[small];
     if (height[large] < 1) {
       high.pop_back();

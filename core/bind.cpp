@@ -11,6 +11,7 @@
 
 #include "alias.hpp"
 #include "matrix.hpp"
+#include "sum.hpp"
 
 namespace nb = nanobind;
 using namespace coordwise;
@@ -112,11 +113,11 @@ struct Run {
   }
 };
 
-using Sums = Out<double, 2>;  // K x 7: the fields of Certificate in order
+using Sums = Out<double, 2>;  // K x 6: the fields of Certificate in order
 
 template <class Fill>
 void fill_certificates(const Sums& out, std::size_t outputs, Fill fill) {
-  require(out.shape(0) == outputs && out.shape(1) == 7, "certificate output must be K x 7");
+  require(out.shape(0) == outputs && out.shape(1) == 6, "certificate output must be K x 6");
   std::vector<Certificate> found(outputs);
   {
     nb::gil_scoped_release release;
@@ -124,7 +125,7 @@ void fill_certificates(const Sums& out, std::size_t outputs, Fill fill) {
   }
   double* to = out.data();
   for (const Certificate& c : found) {
-    for (double v : {c.value, c.conjugate, c.fenchel_young, c.cross, c.residual2, c.lowest, c.highest}) *to++ = v;
+    for (double v : {c.value, c.conjugate, c.fenchel_young, c.gradient2, c.lowest, c.highest}) *to++ = v;
   }
 }
 
@@ -219,7 +220,7 @@ NB_MODULE(_core, m) {
               std::visit(
                   [&](const auto& rows) {
                     by_groups(outputs, [&](auto group, std::size_t first) {
-                      certify<group.width>(
+                      certify<decltype(group)::width>(
                           rows, term, omega.data() + first, outputs,
                           [=](std::uint32_t i, std::size_t k) { return at[i * outputs + first + k]; },
                           [=](std::uint32_t i, std::size_t k) { return c ? c[i * outputs + first + k] : 0.0; },
@@ -271,8 +272,8 @@ NB_MODULE(_core, m) {
       [](nb::object matrix, std::size_t outputs, std::size_t threads, const Term& coordinate,
          std::optional<Table> centers, std::optional<Vector> weights, std::optional<double> gain,
          std::optional<Term> image, std::optional<Table> image_centers, std::optional<Vector> image_weights,
-         bool accelerated, bool prox, Vector step, std::optional<Vector> theta, std::optional<Vector> move, int rule,
-         double tau, double drift, double theta_scale, double couple, double fold_below, std::uint64_t seed,
+         bool accelerated, bool prox, int pack, Vector step, std::optional<Vector> theta, std::optional<Vector> move,
+         int rule, double tau, double drift, double theta_scale, double couple, double fold_below, std::uint64_t seed,
          std::optional<In<std::uint32_t, 2>> cells, std::optional<Table> x0, std::optional<Table> image0) {
         const Matrix& of = nb::cast<const Matrix&>(matrix);
         const std::size_t count = of.count(), width = of.width();
@@ -292,6 +293,7 @@ NB_MODULE(_core, m) {
         Plan plan;
         plan.accelerated = accelerated;
         plan.prox = prox;
+        plan.pack = static_cast<Pack>(pack);
         require(step.shape(0) == count, "step has the wrong length");
         plan.step = step.data();
         plan.theta = pointer(theta, count, "theta has the wrong length");
@@ -335,9 +337,9 @@ NB_MODULE(_core, m) {
       nb::kw_only(), nb::arg("matrix"), nb::arg("outputs"), nb::arg("threads"), nb::arg("coordinate"),
       nb::arg("centers").none(), nb::arg("weights").none(), nb::arg("gain").none(), nb::arg("image").none(),
       nb::arg("image_centers").none(), nb::arg("image_weights").none(), nb::arg("accelerated"), nb::arg("prox"),
-      nb::arg("step"), nb::arg("theta").none(), nb::arg("move").none(), nb::arg("rule"), nb::arg("tau"),
-      nb::arg("drift"), nb::arg("theta_scale"), nb::arg("couple"), nb::arg("fold_below"), nb::arg("seed"),
-      nb::arg("cells").none(), nb::arg("x0").none(), nb::arg("image0").none());
+      nb::arg("pack"), nb::arg("step"), nb::arg("theta").none(), nb::arg("move").none(), nb::arg("rule"),
+      nb::arg("tau"), nb::arg("drift"), nb::arg("theta_scale"), nb::arg("couple"), nb::arg("fold_below"),
+      nb::arg("seed"), nb::arg("cells").none(), nb::arg("x0").none(), nb::arg("image0").none());
 
   // Arrays of a sparse matrix as a sentence about what is wrong ("" if nothing), and whether its rows are ordered.
   auto inspect = [](auto places, auto starts, std::size_t width) {
@@ -360,6 +362,10 @@ NB_MODULE(_core, m) {
     const std::int64_t bad = survey(values.data(), values.shape(0), largest);
     return std::make_tuple(bad, largest);
   };
+  m.def("fits_single", [](In<double, 1> values) {
+    nb::gil_scoped_release release;
+    return fits_single(values.data(), values.shape(0));
+  });
   m.def("survey", [survey_of](In<double, 1> values) { return survey_of(values); });
   m.def("survey", [survey_of](In<float, 1> values) { return survey_of(values); });
 

@@ -10,20 +10,6 @@
 
 namespace coordwise {
 
-// Neumaier's compensated sum: a gap near 1e-16 of the values it is made of must not drown in their rounding.
-class Sum {
- public:
-  void add(double v) {
-    const double t = total_ + v;
-    lost_ += std::fabs(total_) >= std::fabs(v) ? (total_ - t) + v : (v - t) + total_;
-    total_ = t;
-  }
-  double get() const { return std::isfinite(total_) ? total_ + lost_ : total_; }
-
- private:
-  double total_ = 0, lost_ = 0;
-};
-
 // The sums for K columns of a point.  `at(i, k)` is coordinate (i, k) of the point, `center(i, k)` and `weight(i)`
 // belong to its term; omega has `stride` doubles per image entry.
 template <int K, class Rows, class At, class Center, class Weight>
@@ -39,13 +25,12 @@ void certify(const Rows& rows, const Term& term, const double* omega, std::size_
       const double x = at(i, k), c = center(i, k);
       const double h = term.conjugate(x, c, s);
       const double dual = term.value(-g[k] * inverse, c, s);
-      const double r = g[k] + c;
+      const double r = g[k] + term.conjugate_gradient(x, c, s);
       Certificate& sum = sums[k];
       sum.value += h;
       sum.conjugate += dual;
       sum.fenchel_young += std::max(h + dual + x * g[k], 0.0);
-      sum.cross += x * g[k];
-      sum.residual2 += r * r;
+      sum.gradient2 += r * r;
       sum.lowest = std::min(sum.lowest, g[k]), sum.highest = std::max(sum.highest, g[k]);
     }
   }

@@ -27,6 +27,10 @@ struct Problem {
   const double* image_weights = nullptr;
 };
 
+// Whether the kernel copies the rows next to their coordinates, and in which precision (store.hpp): for one output, a
+// quadratic G and sparse storage with 32-bit indices; ignored elsewhere.
+enum class Pack : int { no = 0, values_as_they_are = 1, values_in_single = 2 };
+
 // One method on one problem.
 //   plain, gradient:        x_i -= step g                          step = 1/L
 //   plain, prox:            x_i = argmin h_i(y) + step/2 y^2 - (step x_i - g) y           step = curvature
@@ -40,6 +44,7 @@ struct Plan {
   const double* theta = nullptr;
   const double* move = nullptr;  // null for zeros
   Momentum momentum;
+  Pack pack = Pack::no;
   double fold_below = 1e-60;  // v absorbs its scale s once s is smaller
 };
 
@@ -48,8 +53,7 @@ struct Certificate {
   double value = 0;                // sum h_i(x_i)
   double conjugate = 0;            // sum h_i*(-g_i)
   double fenchel_young = 0;        // sum h_i(x_i) + h_i*(-g_i) + x_i g_i, each term >= 0
-  double cross = 0;                // sum x_i g_i
-  double residual2 = 0;            // sum (g_i + c_i)^2
+  double gradient2 = 0;            // sum (g_i + h_i'(x_i))^2, for differentiable h_i
   double lowest = 0, highest = 0;  // min and max of g_i, with 0
 };
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <algorithm>
-#include <atomic>
+#include <system_error>
 #include <thread>
 
 #include "engine.hpp"
@@ -16,23 +16,15 @@ class Grouped final : public Engine {
   explicit Grouped(std::vector<std::vector<std::unique_ptr<Engine>>> shares) : shares_(std::move(shares)) {}
 
   void run(std::int64_t max_steps, std::int64_t max_entries, const std::function<bool()>& stop) override {
-    // Steps and entries end all groups at the same step.  stop() does not: it is asked by the calling thread alone, and
-    // whoever it cut short is then brought level with the group that got furthest.
-    std::atomic<bool> halt{false};
-    const auto caller = std::this_thread::get_id();
-    auto ask = [&] {
-      if (std::this_thread::get_id() == caller && stop()) halt = true;
-      return halt.load();
-    };
-    each([&](Engine& part) {
-      if (!halt) part.run(max_steps, max_entries, ask);
-    });
-    std::int64_t furthest = 0;
-    for (const auto& share : shares_) {
-      for (const auto& part : share) furthest = std::max(furthest, part->steps());
+    // In slices: steps and entries end a slice at the same step for all groups, and stop() is asked in between.
+    const std::int64_t last_step = steps_ + max_steps, last_entry = entries_ + max_entries;
+    while (steps_ < last_step && entries_ < last_entry) {
+      const std::int64_t count = std::min(last_step - steps_, slice);
+      const std::int64_t entries = std::min(last_entry - entries_, slice);
+      each([&](Engine& part) { part.run(count, entries, [] { return false; }); });
+      steps_ = shares_[0][0]->steps(), entries_ = shares_[0][0]->entries();
+      if (stop()) return;
     }
-    each([furthest](Engine& part) { part.run(furthest - part.steps(), std::int64_t(1) << 62, [] { return false; }); });
-    steps_ = furthest, entries_ = shares_[0][0]->entries();
   }
   void restart() override {
     each([](Engine& part) { part.restart(); });
@@ -51,15 +43,24 @@ class Grouped final : public Engine {
   }
 
  private:
-  // Engines write to columns of their own, so they may work side by side.
+  static constexpr std::int64_t slice = 1 << 20;  // steps or entries
+
+  // Engines write to columns of their own, so they may work side by side.  Where the system has no more threads to
+  // give, the calling one does the rest.
   template <class Body>
   void each(Body body) const {
     auto work = [&](std::size_t t) {
       for (const auto& part : shares_[t]) body(*part);
     };
     std::vector<std::thread> others;
-    for (std::size_t t = 1; t < shares_.size(); ++t) others.emplace_back(work, t);
+    others.reserve(shares_.size());
+    std::size_t started = 1;
+    try {
+      for (; started < shares_.size(); ++started) others.emplace_back(work, started);
+    } catch (const std::system_error&) {
+    }
     work(0);
+    for (std::size_t t = started; t < shares_.size(); ++t) work(t);
     for (std::thread& thread : others) thread.join();
   }
 

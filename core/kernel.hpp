@@ -10,6 +10,7 @@
 #include "engine.hpp"
 #include "products.hpp"
 #include "rows.hpp"
+#include "store.hpp"
 
 namespace coordwise {
 
@@ -50,7 +51,7 @@ struct SeparableSmooth {
 
 // What a step needs of its coordinate, in one cache line while K = 1.
 template <int K, int P>
-struct alignas(64) Coordinate {
+struct alignas(16) Coordinate {
   double state[K * P];  // x_1..x_K, or u_1..u_K, v_1..v_K
   std::int64_t start;
   std::uint32_t length, unused;
@@ -59,7 +60,7 @@ struct alignas(64) Coordinate {
 };
 static_assert(sizeof(Coordinate<1, 2>) == 64, "a coordinate fills one cache line");
 
-template <class Rows, class Smooth, int K, int P>
+template <class Rows, class Smooth, int K, int P, template <class, class> class Store = ApartStore>
 class Kernel final : public Engine {
   using Record = Coordinate<K, P>;
 
@@ -77,13 +78,12 @@ class Kernel final : public Engine {
         momentum_(plan.momentum),
         fold_below_(plan.fold_below),
         stream_(std::move(stream)),
-        coordinates_(rows.count()),
+        coordinates_(rows),
         image_(rows.width() * K * P),
         offset_(image0 ? rows.width() * K : 0),
         ahead_(block + lookahead) {
     for (std::uint32_t i = 0; i < rows.count(); ++i) {
       Record& c = coordinates_[i];
-      c.start = rows.start(i), c.length = rows.length(i);
       c.step = plan.step[i];
       c.theta = plan.theta ? plan.theta[i] : 0;
       c.move = plan.move ? plan.move[i] : 0;
@@ -103,7 +103,8 @@ class Kernel final : public Engine {
     while (steps_ < last_step && entries_ < last_entry) {
       refill();
       const std::size_t count = std::min(ready_ - lookahead, static_cast<std::size_t>(last_step - steps_));
-      const std::size_t done = prox_ ? steps<true>(count, last_entry) : steps<false>(count, last_entry);
+      const std::int64_t until = std::min(last_entry, entries_ + quiet);
+      const std::size_t done = prox_ ? steps<true>(count, until) : steps<false>(count, until);
       std::copy(ahead_.begin() + done, ahead_.begin() + ready_, ahead_.begin());
       ready_ -= done, steps_ += static_cast<std::int64_t>(done);
       if (entries_ + steps_ >= ask_at) {
@@ -123,9 +124,10 @@ class Kernel final : public Engine {
 
   void resync() override {
     std::fill(image_.begin(), image_.end(), 0.0);
-    for (const Record& c : coordinates_) {
+    for (std::uint32_t i = 0; i < rows_.count(); ++i) {
+      const Record& c = coordinates_[i];
       const bool zero = std::all_of(c.state, c.state + K * P, [](double v) { return v == 0; });
-      if (!zero) axpy<K * P, K * P>(slice(c), c.state, K * P, image_.data());
+      if (!zero) axpy<K * P, K * P>(coordinates_.row(c), c.state, K * P, image_.data());
     }
     for (std::size_t e = 0; e < offset_.size(); ++e) image_[e / K * K * P + e % K] += offset_[e];
   }
@@ -158,11 +160,10 @@ class Kernel final : public Engine {
 
  private:
   static constexpr std::size_t block = 1024, lookahead = 32;
-  static constexpr std::size_t record_ahead = 8, row_ahead = 5, image_ahead = 2;
+  static constexpr std::size_t record_ahead = 16, row_ahead = 8, image_ahead = 2;
   static constexpr std::int64_t quiet = 1 << 20;  // work (entries and steps) between two questions to stop()
-  static constexpr std::size_t near = 1 << 22;    // out-of-order execution hides the misses of a smaller image better
+  static constexpr std::size_t cached = 1 << 22;  // out-of-order execution hides the misses of a smaller image better
 
-  typename Rows::Slice slice(const Record& c) const { return rows_.slice(c.start, c.length); }
   double weight(std::uint32_t i) const { return weights_ ? weights_[i] : 1.0; }
 
   double behind() const { return P == 2 ? momentum_.behind() : 0; }
@@ -186,29 +187,28 @@ class Kernel final : public Engine {
     auto apply = [&](double* pair) {
       for (int k = 0; k < K; ++k) change(pair[k], pair[K * (P - 1) + k]);
     };
-    for (Record& c : coordinates_) apply(c.state);
+    for (std::uint32_t i = 0; i < rows_.count(); ++i) apply(coordinates_[i].state);
     for (std::size_t j = 0; j < rows_.width(); ++j) apply(image_.data() + j * K * P);
   }
 
   // At most `count` steps, fewer if `last_entry` is reached; returns how many.
   template <bool Prox>
   std::size_t steps(std::size_t count, std::int64_t last_entry) {
-    const bool far = K == 1 && Rows::sparse && image_.size() * sizeof(double) > near;
+    const bool distant = K == 1 && Rows::sparse && image_.size() * sizeof(double) > cached;
     Momentum m = momentum_;  // a local copy can live in registers: stores to the image cannot alias it
     std::int64_t entries = entries_;
     std::size_t t = 0;
     while (t < count && entries < last_entry) {
-      prefetch(&coordinates_[ahead_[t + record_ahead]]);
-      const Record& later = coordinates_[ahead_[t + row_ahead]];
-      rows_.prefetch_slice(later.start, later.length);
-      if (far) {
-        const auto next = slice(coordinates_[ahead_[t + image_ahead]]);
+      coordinates_.prefetch_far(ahead_[t + record_ahead]);
+      coordinates_.prefetch_near(ahead_[t + row_ahead]);
+      if (distant) {
+        const auto next = coordinates_.row(coordinates_[ahead_[t + image_ahead]]);
         for (std::size_t e = 0; e < next.length; ++e) prefetch_to_write(image_.data() + next.at(e) * K * P);
       }
 
       const std::uint32_t i = ahead_[t];
       Record& c = coordinates_[i];
-      const auto row = slice(c);
+      const auto row = coordinates_.row(c);
       const double s = weight(i);
       double g[K], change[K * P];
       if constexpr (P == 2) m.begin();
@@ -279,7 +279,7 @@ class Kernel final : public Engine {
   Momentum momentum_;
   double fold_below_;
   IndexStream stream_;
-  Buffer<Record> coordinates_;
+  Store<Record, Rows> coordinates_;
   Buffer<double> image_;
   std::vector<double> offset_;
   std::vector<std::uint32_t> ahead_;

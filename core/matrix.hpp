@@ -41,7 +41,7 @@ template <class Rows>
 void dots(const Rows& rows, const double* vectors, std::size_t outputs, double* out) {
   by_groups(outputs, [&](auto group, std::size_t first) {
     for (std::uint32_t i = 0; i < rows.count(); ++i) {
-      dot<group.width>(rows[i], vectors + first, outputs, out + i * outputs + first);
+      dot<decltype(group)::width>(rows[i], vectors + first, outputs, out + i * outputs + first);
     }
   });
 }
@@ -51,7 +51,7 @@ template <class Rows>
 void combine(const Rows& rows, const double* x, std::size_t outputs, double* out) {
   by_groups(outputs, [&](auto group, std::size_t first) {
     for (std::uint32_t i = 0; i < rows.count(); ++i) {
-      axpy<group.width>(rows[i], x + i * outputs + first, outputs, out + first);
+      axpy<decltype(group)::width>(rows[i], x + i * outputs + first, outputs, out + first);
     }
   });
 }
@@ -76,6 +76,14 @@ std::string faults(const I* places, std::size_t entries, const I* starts, std::s
     }
   }
   return {};
+}
+
+// Whether single precision holds every value exactly (counts, indicators, rounded measurements).
+inline bool fits_single(const double* values, std::size_t count) {
+  for (std::size_t t = 0; t < count; ++t) {
+    if (static_cast<double>(static_cast<float>(values[t])) != values[t]) return false;
+  }
+  return true;
 }
 
 // The largest modulus, and the position of the first entry that is not finite, or -1.

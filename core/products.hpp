@@ -11,10 +11,8 @@
 
 #if (defined(__GNUC__) || defined(__clang__)) && defined(__x86_64__)
 #define COORDWISE_DISPATCH 1
-#define COORDWISE_INLINE inline __attribute__((always_inline))
 #else
 #define COORDWISE_DISPATCH 0
-#define COORDWISE_INLINE inline
 #endif
 
 namespace coordwise {

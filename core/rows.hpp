@@ -26,7 +26,7 @@ struct DenseSlice {
   std::size_t at(std::size_t t) const { return t; }
 };
 
-inline void prefetch_range(const void* from, std::size_t bytes) {
+COORDWISE_INLINE void prefetch_range(const void* from, std::size_t bytes) {
   const char* p = static_cast<const char*>(from);
   for (std::size_t o = 0; o < bytes; o += 64) prefetch(p + o);
 }
@@ -36,6 +36,7 @@ class SparseRows {
  public:
   using Slice = SparseSlice<V, I>;
   static constexpr bool sparse = true;
+  static constexpr bool packs = sizeof(I) == 4;  // whether a kernel may pack the rows (see store.hpp)
 
   SparseRows(const V* values, const I* places, const I* starts, std::uint32_t count, std::size_t width)
       : values_(values), places_(places), starts_(starts), count_(count), width_(width) {}
@@ -46,7 +47,7 @@ class SparseRows {
   std::uint32_t length(std::uint32_t i) const { return static_cast<std::uint32_t>(starts_[i + 1] - starts_[i]); }
   Slice operator[](std::uint32_t i) const { return slice(start(i), length(i)); }
   Slice slice(std::int64_t start, std::uint32_t length) const { return {values_ + start, places_ + start, length}; }
-  void prefetch_slice(std::int64_t start, std::uint32_t length) const {
+  COORDWISE_INLINE void prefetch_slice(std::int64_t start, std::uint32_t length) const {
     prefetch_range(places_ + start, length * sizeof(I));
     prefetch_range(values_ + start, length * sizeof(V));
   }
@@ -63,7 +64,7 @@ template <class V>
 class DenseRows {
  public:
   using Slice = DenseSlice<V>;
-  static constexpr bool sparse = false;
+  static constexpr bool sparse = false, packs = false;
 
   DenseRows(const V* values, std::uint32_t count, std::size_t width) : values_(values), count_(count), width_(width) {}
 
@@ -74,7 +75,7 @@ class DenseRows {
   Slice operator[](std::uint32_t i) const { return slice(start(i), length(i)); }
   Slice slice(std::int64_t start, std::uint32_t length) const { return {values_ + start, length}; }
   // The hardware follows a long contiguous run by itself; it only needs to be told where it begins.
-  void prefetch_slice(std::int64_t start, std::uint32_t length) const {
+  COORDWISE_INLINE void prefetch_slice(std::int64_t start, std::uint32_t length) const {
     prefetch_range(values_ + start, length * sizeof(V) < 256 ? length * sizeof(V) : 256);
   }
 

@@ -74,7 +74,7 @@ struct Term {
     if (s == 0) return 0.0;
     if (shape == Shape::logistic) {
       const double a = -c * y / s;
-      return scale * s * (entropy(a) + entropy(1 - a));
+      return scale * s * (entropy(a) + (a < 1 ? (1 - a) * std::log1p(-a) : 0.0));
     }
     const double over = std::max(std::fabs(y) - s * dead, 0.0);
     return scale * (c * y + kink * std::fabs(y) + quad / (2 * s) * over * over);

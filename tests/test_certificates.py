@@ -147,6 +147,33 @@ def test_least_squares(damp):
     np.testing.assert_allclose(result.w, exact, atol=1e-7)
 
 
+@pytest.mark.parametrize("damp", [1.0, 30.0, 1e5])
+@pytest.mark.parametrize("seed", range(10))
+def test_gradient_norm_is_not_lost_to_cancellation(damp, seed):
+    rng = np.random.default_rng(seed)
+    A, b = rng.standard_normal((60, 20)), rng.standard_normal(60)
+    result = cw.solve(cw.LeastSquares(A, b, damp=damp), tol=1e-13, max_passes=300)
+    gradient = np.linalg.norm(A.T @ (A @ result.w - b) + damp**2 * result.w)
+    rounding = 1e-15 * (np.linalg.norm(A.T @ b) + damp**2 * np.linalg.norm(result.w))
+    assert abs(result.gap - gradient) <= 5 * rounding
+    if result.converged:
+        assert gradient <= 1e-13 * np.linalg.norm(A.T @ b) + 5 * rounding
+
+
+@pytest.mark.parametrize("x0", [None, 0.5])
+def test_outputs_whose_scale_is_zero(x0):
+    """P(0) = 0 or b = 0: the solution is 0, and a start elsewhere is brought there."""
+    rng = np.random.default_rng(0)
+    A, B = rng.standard_normal((30, 5)), rng.standard_normal((30, 2))
+    B[:, 1] = 0
+    problem = cw.ERM(A, B, lam=0.1)
+    for objective, n in ((problem.dual(), 30), (problem.primal(), 5), (cw.LinearSystem(A.T, B[:5]), 5)):
+        start = None if x0 is None else np.full((n, 2), x0)
+        result = cw.solve(objective, tol=1e-6, max_passes=20_000, x0=start)
+        assert result.converged, result.message
+        np.testing.assert_allclose(result.w[:, 1], 0, atol=1e-5)
+
+
 def test_smoothness_constants_from_their_definition():
     """L_i and sigma by second differences of the dual itself."""
     for loss in ("squared", "l2l1"):

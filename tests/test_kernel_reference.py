@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from conftest import STORAGES, unequal_rows
 
 import coordwise as cw
-from coordwise import reference, sampling
+from coordwise import kernels, reference, sampling
 from coordwise.methods import Split, get_method
 from coordwise.recording import start
 
@@ -206,6 +207,9 @@ def test_dual_of_every_shape(loss, penalty):
             w = w if strong else L**method.beta
             p = np.sqrt(L / w)
             p /= p.sum()
+            if isinstance(method, cw.NUACDM) and prox is not None and not strong:  # no p below half of uniform
+                p = np.maximum(p, 0.5 / N)
+                p /= p.sum()
             sigma = np.min(move / w) if strong else None
             literal = last(
                 reference.linear_coupling(partial, L, x0, weighted(p), p=p, weights=w, sigma=sigma, prox=prox)
@@ -238,6 +242,9 @@ def test_primal(loss, penalty, storage):
         return A[:, j] @ problem.loss.derivative(A @ w, b) / N + r.l2 * w[j]
 
     p = np.sqrt(L) / np.sqrt(L).sum()
+    if not strong:  # adaptive: no p below half of uniform
+        p = np.maximum(p, 0.5 / D)
+        p /= p.sum()
     sigma = r.l2 if strong else None
     literal = last(
         reference.linear_coupling(partial, L, np.zeros(D), weighted(p), p=p, weights=np.ones(D), sigma=sigma, prox=prox)
@@ -308,3 +315,39 @@ def test_resync_and_image(ridge):
     run.resync()
     close(run.image(), v)
     np.testing.assert_array_equal(run.point(), x)
+
+
+@pytest.mark.parametrize("values", ["counts", "reals"])
+@pytest.mark.parametrize("width", [300, 70_000])
+@pytest.mark.parametrize("method", ["nu_acdm", "nu_acdm_ns", "sdca"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_packed_rows_change_nothing(values, width, method, dtype):
+    """Narrow indices and values in single precision where that is exact: the same numbers, so the same bits."""
+    rng = np.random.default_rng(0)
+    A = sp.random_array((500, width), density=40_000 / 500 / width * 2, rng=rng, format="csr", dtype=np.float64)
+    A.data = np.ceil(A.data * 5) if values == "counts" else A.data
+    A = sp.csr_array(A.astype(dtype))
+    objective = cw.ERM(A, rng.standard_normal(500), lam=0.1).dual()
+    single = values == "counts" or dtype == np.float32
+    assert objective.rows.packing == (kernels.PACK_IN_SINGLE if single else kernels.PACK_AS_IT_IS)
+    schedule = get_method(method).schedule(objective)
+    points = []
+    for pack in (True, False):
+        run = start(objective, schedule, SEED, objective.start(None), pack=pack)
+        run.advance(steps=3000)
+        run.restart()
+        run.advance(steps=500)
+        run.resync()
+        points.append((run.point(), run.image(), run.entries))
+    for packed, apart in zip(*points, strict=True):
+        np.testing.assert_array_equal(packed, apart)
+
+
+def test_files_are_not_packed(tmp_path):
+    A = sp.random_array((400, 300), density=0.6, rng=np.random.default_rng(0), format="csr")
+    mapped = np.memmap(tmp_path / "data", dtype=np.float64, mode="w+", shape=A.data.shape)
+    mapped[:] = A.data
+    from_file = sp.csr_array((mapped, A.indices, A.indptr), shape=A.shape)
+    from_file.data = mapped
+    assert cw.ERM(A, np.ones(400), lam=1.0).dual().rows.packing
+    assert not cw.ERM(from_file, np.ones(400), lam=1.0).dual().rows.packing

@@ -1,6 +1,8 @@
 """The driver: stopping, reproducibility, interruption, threads, warm starts, history."""
 
+import copy
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -249,6 +251,84 @@ def test_nonuniform_sample_weights_pay():
     euclidean = cw.solve(problem.dual(), cw.NUACDM(beta=0.0), tol=1e-8, max_passes=20_000)
     assert auto.converged
     assert auto.passes < euclidean.passes / 2
+
+
+@pytest.mark.parametrize("factor", [1e-2, 1e-6])
+def test_one_short_row_does_not_slow_the_rest(factor):
+    """The proximal form without strong convexity starts at tau_0 = min p: one tiny row must not set it."""
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((300, 20))
+    b = np.sign(A[:, 0] + 0.5 * rng.standard_normal(300))
+    plain = cw.solve(cw.ERM(A, b, loss="hinge", lam=1e-2).dual(), tol=1e-4)
+    A[7] *= factor
+    for method in ("auto", cw.NUACDM(sigma="adaptive")):
+        result = cw.solve(cw.ERM(A, b, loss="hinge", lam=1e-2).dual(), method, tol=1e-4)
+        assert result.converged
+        assert result.passes < 4 * plain.passes
+
+
+@pytest.mark.parametrize("objective", ["lasso", "least squares", "ridge primal"])
+def test_auto_does_not_depend_on_the_scale_of_columns(objective):
+    rng = np.random.default_rng(1)
+    A = rng.standard_normal((400, 40))
+    b = A @ rng.standard_normal(40) + rng.standard_normal(400)
+    scales = 10 ** rng.uniform(-2, 2, 40)
+
+    def passes(A):
+        made = {
+            "lasso": lambda: cw.ERM(A, b, penalty="l1", lam=1e-3).primal(),
+            "least squares": lambda: cw.LeastSquares(A, b),
+            "ridge primal": lambda: cw.ERM(A, b, lam=1e-7).primal(),
+        }[objective]()
+        result = cw.solve(made, tol=1e-6)
+        assert result.converged, result.message
+        return result.passes
+
+    assert passes(A * scales) < 5 * passes(A)
+
+
+def test_objects_can_be_pickled_copied_and_compared():
+    problem = ridge()
+    objective = problem.dual()
+    result = cw.solve(objective)
+    for thing in (problem, objective, problem.primal(), cw.LinearSystem(problem.A, problem.b[:, 0])):
+        for other in (pickle.loads(pickle.dumps(thing)), copy.deepcopy(thing)):
+            assert repr(other) == repr(thing)
+    again = cw.solve(pickle.loads(pickle.dumps(objective)))
+    np.testing.assert_array_equal(again.x, result.x)
+    restored = pickle.loads(pickle.dumps(result))
+    np.testing.assert_array_equal(restored.w, result.w)
+    assert restored.status is result.status
+    assert result == result
+    assert result != restored
+    assert len({result, restored}) == 2
+    assert cw.NUACDM(weights=[1.0, 2.0]) == cw.NUACDM(weights=np.array([1.0, 2.0]))
+    assert cw.NUACDM(weights=[1.0, 2.0]) != cw.NUACDM(weights=[1.0, 3.0]) != cw.NUACDM()
+    assert cw.NUACDM(beta=0.5) == cw.NUACDM(beta=0.5)
+    assert "weights=given" in cw.solve(objective, cw.NUACDM(weights=np.ones(300)), max_passes=1).method
+
+
+def test_the_callers_targets_may_change_afterwards():
+    A = unequal_rows(30, 5)
+    b, weight = np.ones(30), np.ones(30)
+    problem = cw.ERM(A, b, lam=0.1, sample_weight=weight)
+    before = cw.solve(problem.dual())
+    b *= 10
+    weight[:] = np.arange(30)
+    np.testing.assert_array_equal(cw.solve(problem.dual()).w, before.w)
+
+
+def test_callback_is_called_at_every_record():
+    seen = []
+    result = cw.solve(ridge().dual(), callback=seen.append)
+    assert result.converged
+    assert [p.passes for p in seen] == result.history.passes.tolist()
+
+
+def test_all_processors():
+    A = unequal_rows(40, 6)
+    problem = cw.ERM(A, np.random.default_rng(0).standard_normal((40, 5)), lam=0.1)
+    assert cw.solve(problem.dual(), n_jobs=-1).converged
 
 
 SCRIPT = """

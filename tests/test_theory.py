@@ -37,7 +37,7 @@ def test_table_3(scaled):
     L = np.linalg.norm(A, axis=1) ** 2
     assert round(theory.speedup(L), 4) == TABLE_3[scaled]
     system = cw.LinearSystem(A, A @ np.ones(100))
-    assert round(cw.solve(system, max_passes=0.1).constants.speedup, 4) == TABLE_3[scaled]
+    assert round(cw.solve(system, "nu_acdm", max_passes=0.1).constants.speedup, 4) == TABLE_3[scaled]
 
 
 def test_speedup_range():

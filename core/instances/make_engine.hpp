@@ -19,13 +19,29 @@ std::unique_ptr<Engine> make_engine(const Rows& rows, const Problem& problem, co
       const std::size_t first = from + q;
       auto add = [&](auto smooth) {
         using Smooth = decltype(smooth);
-        if (plan.accelerated) {
-          using Made = Kernel<Rows, Smooth, K, 2>;
+        auto made = [&](auto* type) {
+          using Made = std::remove_pointer_t<decltype(type)>;
           shares[t].push_back(std::make_unique<Made>(rows, smooth, problem, first, plan, stream, x0, image0));
-        } else {
-          using Made = Kernel<Rows, Smooth, K, 1>;
-          shares[t].push_back(std::make_unique<Made>(rows, smooth, problem, first, plan, stream, x0, image0));
+        };
+        if constexpr (K == 1 && Rows::packs && std::is_same_v<Smooth, QuadraticSmooth>) {
+          using Value = std::remove_const_t<std::remove_pointer_t<decltype(Rows::Slice::values)>>;
+          auto packed = [&](auto value, auto place) {
+            using Form = Packed<decltype(value), decltype(place)>;
+            plan.accelerated ? made(static_cast<Kernel<Rows, Smooth, K, 2, Form::template Store>*>(nullptr))
+                             : made(static_cast<Kernel<Rows, Smooth, K, 1, Form::template Store>*>(nullptr));
+          };
+          const bool narrow = rows.width() <= 0x10000;
+          switch (plan.pack) {
+            case Pack::no:
+              break;
+            case Pack::values_as_they_are:
+              return narrow ? packed(Value{}, std::uint16_t{}) : packed(Value{}, std::uint32_t{});
+            case Pack::values_in_single:
+              return narrow ? packed(float{}, std::uint16_t{}) : packed(float{}, std::uint32_t{});
+          }
         }
+        plan.accelerated ? made(static_cast<Kernel<Rows, Smooth, K, 2>*>(nullptr))
+                         : made(static_cast<Kernel<Rows, Smooth, K, 1>*>(nullptr));
       };
       if (problem.quadratic) {
         add(QuadraticSmooth{problem.gain});

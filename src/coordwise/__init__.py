@@ -3,9 +3,10 @@
 from coordwise import losses, penalties, theory
 from coordwise.erm import ERM
 from coordwise.methods import ACDM, APCG, APPROX, NUACDM, RCDM, SDCA, Kaczmarz, NUACDMns
-from coordwise.minimize import minimize
+from coordwise.minimize import Minimum, minimize
 from coordwise.objectives import LeastSquares, LinearSystem
-from coordwise.results import Result, Status
+from coordwise.recording import Progress
+from coordwise.results import Constants, History, Result, Status
 from coordwise.solve import solve
 
 __version__ = "0.1.0"
@@ -18,10 +19,14 @@ __all__ = [
     "NUACDM",
     "RCDM",
     "SDCA",
+    "Constants",
+    "History",
     "Kaczmarz",
     "LeastSquares",
     "LinearSystem",
+    "Minimum",
     "NUACDMns",
+    "Progress",
     "Result",
     "Status",
     "losses",

@@ -91,7 +91,11 @@ class ERM:
             if np.any(weight < 0) or not np.any(weight > 0):
                 raise ValueError("sample_weight must be non-negative with at least one positive entry.")
             check_range("sample_weight", weight)
-            self.sample_weight, self.total = weight, float(weight.sum())
+            self.sample_weight, self.total = weight.copy(), float(weight.sum())
+
+    def __repr__(self) -> str:
+        outputs = "" if self.flat else f", {self.b.shape[1]} outputs"
+        return f"ERM({self.n_samples} x {self.n_features}{outputs}, loss={self.loss}, penalty={self.penalty})"
 
     def _shape(self) -> tuple[int, int]:
         self.A = as_matrix(self.A, "A")
@@ -135,7 +139,7 @@ class ERM:
         return self.value(w) + self.dual_value(y)
 
     def primal_point(self, y: Any) -> FloatArray:
-        """W = grad r*(-(1/W) A'y), the weights that belong to dual variables y (the penalty needs an l2 part)."""
+        """The weights w = grad r*(-(1/W) A'y) that belong to dual variables y; the penalty needs an l2 part."""
         if self.penalty.l2 == 0:
             raise ValueError("penalty='l1' alone gives no w for a y; solve the primal, or smooth: dual(smoothing=...).")
         return self._shaped(self.penalty.conjugate_gradient(-self._moments(self._table("y", y, self.n_samples))))
@@ -223,7 +227,7 @@ class DualERM(Objective):
         return Certificate(value, s["fenchel_young"], self._at_zero, s["conjugate"] + self.penalty.value(w))
 
     def solution(self, image: FloatArray) -> FloatArray:
-        """W = grad r*(-(1/W) A'y)."""
+        """The weights w = grad r*(-(1/W) A'y)."""
         return self.penalty.conjugate_gradient(-image / self.problem.total)
 
 
@@ -235,6 +239,7 @@ class PrimalERM(Objective):
     """
 
     certificate_name = "duality gap"
+    sigma_is_tight = False
 
     def __init__(self, problem: ERM) -> None:
         loss = problem.loss
@@ -269,7 +274,7 @@ class PrimalERM(Objective):
         return Certificate(value, np.maximum(value + conjugates, 0), self._at_zero, value)
 
     def solution(self, image: FloatArray) -> None:
-        """X itself."""
+        """None: it is x itself."""
         return None
 
 

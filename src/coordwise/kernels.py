@@ -12,7 +12,7 @@ from coordwise import _core
 from coordwise.validation import FloatArray
 
 NO_LIMIT = 2**62
-SUMS = ("value", "conjugate", "fenchel_young", "cross", "residual2", "lowest", "highest")
+SUMS = ("value", "conjugate", "fenchel_young", "gradient2", "lowest", "highest")
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Terms:
 
     def derivative(self, t: FloatArray) -> FloatArray:
         """Scale * s_i phi'(t_i; c_i)."""
-        out = np.empty_like(t)
+        out = np.empty(t.shape)
         self.core.derivatives(t, self.centers, self.weights, out)
         return out
 
@@ -126,9 +126,21 @@ class Matrix:
     """B by coordinate: b_i contiguous. Arrays must be what `coordwise.rows` prepared."""
 
     def __init__(self, *arrays: NDArray[Any], width: int | None = None) -> None:
-        self._core = _core.dense(arrays[0]) if width is None else _core.sparse(*arrays, width)
+        self._arrays, self._sparse_width = arrays, width
+        self._core = self._build()
         self.count: int = self._core.count
         self.width: int = self._core.width
+
+    def _build(self) -> Any:
+        width = self._sparse_width
+        return _core.dense(self._arrays[0]) if width is None else _core.sparse(*self._arrays, width)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_core"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._core = self._build()
 
     def norms2(self, weights: FloatArray | None = None) -> FloatArray:
         """sum_j weights_j b_ij^2 for every i."""
@@ -172,6 +184,8 @@ class Plan:
     fold_below: float = 1e-60
 
 
+# Whether a run copies the rows next to their coordinates, and in which precision (`core/store.hpp`).
+NO_PACKING, PACK_AS_IT_IS, PACK_IN_SINGLE = range(3)
 CONSTANT, VANISHING, RECURRENT = range(3)
 
 
@@ -190,6 +204,7 @@ class Run:
         x0: FloatArray,
         image0: FloatArray | None = None,
         threads: int = 1,
+        pack: int = 0,
     ) -> None:
         quadratic = not isinstance(smooth, Terms)
         self._matrix = matrix
@@ -209,6 +224,7 @@ class Run:
             seed=seed,
             x0=x0,
             image0=image0,
+            pack=pack,
             **vars(plan),
         )
 
@@ -271,6 +287,11 @@ def inspect_sparse(indices: NDArray[Any], indptr: NDArray[Any], width: int) -> t
     """What is wrong with the index arrays ("" if nothing), and whether every row is strictly increasing."""
     wrong, canonical = _core.inspect(indices, indptr, width)
     return str(wrong), bool(canonical)
+
+
+def fits_single(values: NDArray[Any]) -> bool:
+    """Whether float32 holds every value of a flat array exactly."""
+    return values.dtype == np.float32 or bool(_core.fits_single(values))
 
 
 def survey(values: NDArray[Any]) -> tuple[int, float]:

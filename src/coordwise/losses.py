@@ -77,7 +77,7 @@ class Loss:
         return np.where(gone, 0.0, low), np.where(gone, 0.0, high)
 
     def value(self, t: ArrayLike, b: ArrayLike, weight: ArrayLike = 1.0) -> FloatArray:
-        """Weight * phi(t; b)."""
+        """weight * phi(t; b)."""
         t, b, weight = _arrays(t, b, weight)
         s = self.shape
         if s.logistic:
@@ -87,7 +87,7 @@ class Loss:
         return weight * (r * y - s.kink * np.abs(y) - s.quad / 2 * np.maximum(np.abs(y) - s.dead, 0) ** 2)
 
     def derivative(self, t: ArrayLike, b: ArrayLike, weight: ArrayLike = 1.0) -> FloatArray:
-        """Weight * phi'(t; b); at a kink, the subgradient of smallest modulus."""
+        """weight * phi'(t; b); at a kink, the subgradient of smallest modulus."""
         t, b, weight = _arrays(t, b, weight)
         s = self.shape
         if s.logistic:

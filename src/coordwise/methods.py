@@ -128,13 +128,15 @@ class Method(ABC):
         """Name and parameters, with what was found out about them."""
         shown = {f.name: getattr(self, f.name) for f in fields(self) if f.repr}
         shown.update(found)
+        if getattr(self, "weights", None) is not None:
+            shown = {"weights": "given"} | {k: v for k, v in shown.items() if k != "beta"}
         inside = ", ".join(
             f"{k}={v:.4g}" if isinstance(v, float) else f"{k}={v}" for k, v in shown.items() if v is not None
         )
         return f"{self.name}({inside})"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class NUACDM(Method):
     """NU_ACDM for strongly convex objectives, Algorithm 1: p_i ~ L_i^((1-beta)/2), or p_i ~ sqrt(L_i/w_i).
 
@@ -155,11 +157,21 @@ class NUACDM(Method):
     name: ClassVar[str] = "nu_acdm"
     beta: float = 0.0
     sigma: float | Literal["adaptive"] | None = None
-    weights: ArrayLike | None = field(default=None, repr=False, compare=False)
+    weights: ArrayLike | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         check_number("beta", self.beta, low=0, high=1)
         _check_sigma(self.sigma)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, NUACDM):
+            return NotImplemented
+        same = (self.weights is None) == (other.weights is None)
+        same = same and (self.weights is None or np.array_equal(self.weights, np.asarray(other.weights)))
+        return same and (self.beta, self.sigma) == (other.beta, other.sigma)
+
+    def __hash__(self) -> int:
+        return hash((self.beta, self.sigma))
 
     def schedule(self, objective: Objective) -> Schedule:
         """See `Method.schedule`."""
@@ -182,9 +194,10 @@ class NUACDM(Method):
         weights = (
             _power(split.L, self.beta) if self.weights is None else check_weights(self.weights, objective.rows.count)
         )
-        return _not_strongly_convex(
-            self, objective, split, weights, _optimal(split, weights), restarts=True, sigma="adaptive"
-        )
+        p = _optimal(split, weights)
+        if split.prox:
+            p = _raised(p, split.active)
+        return _not_strongly_convex(self, objective, split, weights, p, restarts=True, sigma="adaptive")
 
 
 @dataclass(frozen=True)
@@ -378,8 +391,11 @@ class SDCA(Method):
 class Auto(Method):
     """NU_ACDM where the strong convexity is known, its adaptive restarts where it is not.
 
-    The norm weights are the strong convexity of each coordinate's own term, sigma = 1. Without sample weights these are
-    all equal, which is beta = 0; with them, S = sum_i sqrt(1 + curvature_i/own_i) is never larger than for beta = 0.
+    Known means: the dual of a smooth loss. The norm weights are then the strong convexity of each coordinate's own
+    term, sigma = 1. Without sample weights these are all equal, which is beta = 0; with them, S = sum_i sqrt(1 +
+    curvature_i/own_i) is never larger than for beta = 0. Elsewhere (losses with kinks, l1 penalties, linear systems,
+    and primal problems, where the data have far more curvature than the penalty) restarts find the rate, in the norm
+    beta = 1, which does not depend on how rows or columns are scaled.
     """
 
     name: ClassVar[str] = "auto"
@@ -388,11 +404,12 @@ class Auto(Method):
         """See `Method.schedule`."""
         split = Split.of(objective)
         own = split.own[split.active]
-        if len(own) and own.min() > 0 and own.max() > own.min():
-            weights = np.where(split.active, split.own, 1.0)
-            schedule = NUACDM(sigma=1.0, weights=weights).schedule(objective)
-            return replace(schedule, description="nu_acdm(weights=own curvature, sigma=1)")
-        return NUACDM().schedule(objective)
+        if not objective.sigma_is_tight or not len(own) or own.min() == 0:
+            return NUACDM(beta=1.0, sigma="adaptive").schedule(objective)
+        if own.max() == own.min():
+            return NUACDM().schedule(objective)
+        schedule = NUACDM(sigma=1.0, weights=np.where(split.active, split.own, 1.0)).schedule(objective)
+        return replace(schedule, description="nu_acdm(weights=own curvature, sigma=1)")
 
 
 METHODS: dict[str, type[Method]] = {
@@ -447,6 +464,12 @@ def _distribution(L: FloatArray, power: float) -> FloatArray:
 def _optimal(split: Split, weights: FloatArray) -> FloatArray:
     """p_i ~ sqrt(L_i/w_i), which minimises Theta."""
     return _distribution(np.where(split.active, split.L / weights, 0.0), 0.5)
+
+
+def _raised(p: FloatArray, active: NDArray[np.bool_]) -> FloatArray:
+    """No p_i below half of uniform: the proximal ns form starts at tau_0 = min_i p_i, which a short row would ruin."""
+    raised = np.where(active, np.maximum(p, 0.5 / max(int(active.sum()), 1)), 0.0)
+    return raised / raised.sum() if active.any() else p
 
 
 def _theta(split: Split, weights: FloatArray, p: FloatArray) -> float:

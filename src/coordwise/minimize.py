@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from coordwise import reference, sampling
-from coordwise.methods import ACDM, APCG, APPROX, NUACDM, RCDM, Method, NUACDMns, check_weights, get_method
+from coordwise.methods import ACDM, APCG, APPROX, NUACDM, RCDM, Auto, Method, NUACDMns, check_weights, get_method
 from coordwise.recording import says_stop
 from coordwise.results import Status
 from coordwise.validation import FloatArray, check_array, check_callable, check_count, check_number, seed_of
@@ -19,7 +19,7 @@ from coordwise.validation import FloatArray, check_array, check_callable, check_
 __all__ = ["Minimum", "minimize"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Minimum:
     """The outcome of `minimize`.
 
@@ -38,6 +38,19 @@ class Minimum:
     seconds: float
     history: FloatArray
     method: str
+
+    @property
+    def converged(self) -> bool:
+        """Whether the stopping inequality holds."""
+        return self.status is Status.CONVERGED
+
+    @property
+    def message(self) -> str:
+        """One line: status, error and work."""
+        return f"{self.status.value}: error {self.error:.3g} after {self.iterations} iterations ({self.seconds:.3g} s)."
+
+    def __repr__(self) -> str:
+        return f"<coordwise Minimum, x of shape {self.x.shape}, {self.method}; {self.message}>"
 
 
 def minimize(
@@ -71,9 +84,10 @@ def minimize(
         Coordinate smoothness: |partial(i, x + d e_i) - partial(i, x)| <= L_i |d|. Positive.
     x0 : array of shape (n,)
     sigma : float, optional
-        Strong convexity of f in the norm sum_i L_i^beta x_i^2; nu_acdm, acdm and apcg need it.
+        Strong convexity of f in the norm sum_i L_i^beta x_i^2 (beta = 1 for apcg); nu_acdm, acdm and apcg need it.
     method : str or Method, default "nu_acdm_ns"
-        nu_acdm, nu_acdm_ns, acdm, apcg, approx or rcdm. A sigma in the method object counts if `sigma` is None.
+        nu_acdm, nu_acdm_ns, acdm, apcg, approx or rcdm; auto is nu_acdm with a sigma and nu_acdm_ns without. A sigma
+        in the method object counts if `sigma` is None.
     prox : callable, (i, t, theta) -> float, optional
         argmin over y of psi_i(y) + (y - t)^2/(2 theta).
     tol : float, default 1e-8
@@ -121,6 +135,8 @@ def minimize(
         sigma = float(own)
     if sigma is not None:
         sigma = check_number("sigma", sigma, low=0, strictly=True)
+    if isinstance(chosen, Auto):
+        chosen = NUACDM() if sigma is not None else NUACDMns()
     p, weights, steps = _recursion(chosen, L, sigma, partial, prox, x)
 
     def error(point: FloatArray) -> float:
@@ -137,13 +153,15 @@ def minimize(
     first = best_error
     history = [(0, float(value(x)), first)]
     try:
-        if best_error <= tol * first:  # the start is optimal already
-            status = Status.CONVERGED if first == 0 else None
+        if first == 0:  # the start is optimal already
+            status = Status.CONVERGED
         run = steps(_stream(seed, cells))
         while status is None:
             for _ in range(min(n, most - done)):
                 x = next(run)
                 done += 1
+                if done % 256 == 0 and time.perf_counter() - begun >= limit:
+                    break
             now = error(x)
             history.append((done, float(value(x)), now))
             if now < best_error:
@@ -161,7 +179,7 @@ def minimize(
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
     bound = np.nan
-    if sigma is not None and prox is None:
+    if sigma is not None and prox is None and not isinstance(chosen, APPROX):
         # f(x) - min f <= (1/(2 sigma)) sum_i g_i^2/w_i <= max_i(L_i/w_i) error^2/(2 sigma)
         bound = float(np.max(L / weights)) * best_error**2 / (2 * sigma)
     return Minimum(

@@ -55,6 +55,7 @@ class Objective(ABC):
     outputs: int
     flat: bool
     certificate_name: str
+    sigma_is_tight = True  # whether the terms' strong convexity is about all there is (else G may have far more)
 
     @abstractmethod
     def certificate(self, image: FloatArray, sums: Sums) -> Certificate:
@@ -63,6 +64,10 @@ class Objective(ABC):
     @abstractmethod
     def solution(self, image: FloatArray) -> FloatArray | None:
         """The point the user wants, from the image; None if that is x itself."""
+
+    def __repr__(self) -> str:
+        outputs = "" if self.flat else f", {self.outputs} outputs"
+        return f"<{type(self).__name__}: {self.rows.count} coordinates{outputs}; {self.rows.storage}>"
 
     @property
     def curvature(self) -> FloatArray:
@@ -87,16 +92,25 @@ class Objective(ABC):
         v = self.rows.combine(x)
         return v if self.image0 is None else v + self.image0
 
+    def exact(self, x: FloatArray) -> tuple[FloatArray, Certificate]:
+        """Image and certificate of x (N x K), computed from nothing but x."""
+        image = self.image(x)
+        return image, self.certificate(image, lambda omega: self.rows.sums(self.coordinates, x, omega))
+
     def certify(self, x: FloatArray) -> Certificate:
-        """The certificate at x (N x K), recomputed from nothing but x."""
-        return self.certificate(self.image(x), lambda omega: self.rows.sums(self.coordinates, x, omega))
+        """The certificate at x (N x K), computed from nothing but x."""
+        return self.exact(x)[1]
 
     def start(self, x0: Any) -> FloatArray:
         """x0 (zeros by default) as N x K, moved to the nearest point of the domain."""
         n, k = self.rows.count, self.outputs
         if x0 is None:
             return np.zeros((n, k))
-        return self.coordinates.clip(check_array("x0", x0, (n,) if self.flat else (n, k)).reshape(n, k))
+        try:
+            x = check_array("x0", x0, (n,) if self.flat else (n, k)).reshape(n, k)
+        except ValueError as error:
+            raise ValueError(f"{error} It is a point in coordinate space, such as a previous result's x.") from None
+        return self.coordinates.clip(x)
 
     def shaped(self, x: FloatArray) -> FloatArray:
         """An array with outputs as last axis, in the user's dimensions."""
@@ -107,7 +121,8 @@ class LinearSystem(Objective):
     """Ax = b by row action: minimise over y in R^m   (1/2) |A'y|^2 - <b, y>;   the solution is x = A'y (section 2).
 
     The certificate is the residual norm |b - Ax|; a run stops when |b - Ax| <= tol |b| for every right-hand side. The
-    system must have a solution, otherwise the objective is unbounded below: use `LeastSquares`.
+    system must have a solution, otherwise the objective is unbounded below: use `LeastSquares`. In a result, `w` is the
+    solution x (of smallest norm if there are several, from the default start) and `x` the multipliers y.
 
     Parameters
     ----------
@@ -142,10 +157,10 @@ class LinearSystem(Objective):
         """|b - Ax| at x = image."""
         s = sums(image)
         value = s["value"] + np.square(image).sum(0) / 2
-        return Certificate(value, np.sqrt(s["residual2"]), self._norm, np.full(self.outputs, np.nan))
+        return Certificate(value, np.sqrt(s["gradient2"]), self._norm, np.full(self.outputs, np.nan))
 
     def solution(self, image: FloatArray) -> FloatArray:
-        """X = A'y."""
+        """The solution x = A'y."""
         return image
 
 
@@ -163,6 +178,7 @@ class LeastSquares(Objective):
     """
 
     certificate_name = "gradient norm"
+    sigma_is_tight = False
 
     def __init__(self, A: Any, b: Any, *, damp: float = 0.0) -> None:
         self.rows = Rows(A, "columns")
@@ -178,13 +194,10 @@ class LeastSquares(Objective):
         """|A'(Ax - b) + damp^2 x| at image = Ax - b."""
         s = sums(image)
         value = s["value"] + np.square(image).sum(0) / 2
-        # sum (g + d x)^2 = sum g^2 + 2 d sum x g + d^2 sum x^2, and sum h = (d/2) sum x^2 with d = damp^2
-        d = self.damp**2
-        square = s["residual2"] + 2 * d * s["cross"] + 2 * d * s["value"]
-        return Certificate(value, np.sqrt(np.maximum(square, 0)), self._norm, np.full(self.outputs, np.nan))
+        return Certificate(value, np.sqrt(s["gradient2"]), self._norm, np.full(self.outputs, np.nan))
 
     def solution(self, image: FloatArray) -> None:
-        """X itself."""
+        """None: it is x itself."""
         return None
 
 
@@ -198,4 +211,5 @@ def targets(b: Any, count: int, what: str) -> tuple[FloatArray, bool]:
     if array.ndim == 2 and array.shape[1] == 0:
         raise ValueError("b has no columns; give at least one output.")
     check_range("b", array)
+    array = array.copy()  # the caller may change his
     return (array[:, None] if array.ndim == 1 else array), array.ndim == 1

@@ -81,6 +81,9 @@ class L2(ElasticNet):
     def __init__(self, lam: float, positive: bool = False) -> None:
         super().__init__(0.0, check_number("lam", lam, low=0, strictly=True), positive)
 
+    def __repr__(self) -> str:
+        return f"L2(lam={self.l2!r}{', positive=True' * self.positive})"
+
 
 class L1(ElasticNet):
     """r(w) = lam |w|_1."""
@@ -89,6 +92,9 @@ class L1(ElasticNet):
 
     def __init__(self, lam: float, positive: bool = False) -> None:
         super().__init__(check_number("lam", lam, low=0, strictly=True), 0.0, positive)
+
+    def __repr__(self) -> str:
+        return f"L1(lam={self.l1!r}{', positive=True' * self.positive})"
 
 
 PENALTIES = ("l2", "l1", "elastic_net")

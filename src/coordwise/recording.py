@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from coordwise.kernels import NO_LIMIT, Run
+from coordwise.kernels import NO_LIMIT, NO_PACKING, Run, Terms
 from coordwise.methods import SDCA, Schedule
 from coordwise.objectives import Objective
 from coordwise.results import Certificate, History, Result, Status
@@ -34,8 +34,10 @@ class Progress:
     predicted_passes_left: float
 
 
-def start(objective: Objective, schedule: Schedule, seed: int, x: FloatArray, threads: int = 1) -> Run:
-    """A run of the schedule on the objective from x (N x K)."""
+def start(
+    objective: Objective, schedule: Schedule, seed: int, x: FloatArray, threads: int = 1, *, pack: bool = True
+) -> Run:
+    """A run of the schedule on the objective from x (N x K); packing pays for itself within a few passes."""
     return Run(
         objective.rows,
         objective.coordinates,
@@ -46,6 +48,7 @@ def start(objective: Objective, schedule: Schedule, seed: int, x: FloatArray, th
         x0=x,
         image0=objective.image0,
         threads=threads,
+        pack=objective.rows.packing if pack else NO_PACKING,
     )
 
 
@@ -160,26 +163,25 @@ class Log:
             self.current = c = self.objective.certificate(self.run.image(), self.run.sums)
             error = c.error
         self.errors.append((self.passes, error))
-        self.rows.append((self.iterations, self.passes, self.seconds, c.value, c.gap, c.primal, self.restarts))
+        self.append(c)
         if self.best is None or error < self.best_error:
             self.best, self.best_error = self.run.point(), error
+
+    def append(self, c: Certificate) -> None:
+        """A row of the history."""
+        self.rows.append((self.iterations, self.passes, self.seconds, c.value, c.gap, c.primal, self.restarts))
 
     def confirm(self) -> bool:
         """Whether the inequality holds at the point itself, not only for images that carry rounding."""
         x = self.run.point()
-        image, certificate = self.exact(x)
+        image, certificate = self.objective.exact(x)
         if certificate.meets(self.tol):
             self.best, self.final = self.polished(x, (image, certificate))
+            if self.polish_steps:
+                self.append(self.final[1])
             return True
         self.resync()
         return False
-
-    def exact(self, x: FloatArray) -> Exact:
-        """Image and certificate of x from x alone."""
-        image = self.objective.image(x)
-        return image, self.objective.certificate(
-            image, lambda omega: self.objective.rows.sums(self.objective.coordinates, x, omega)
-        )
 
     def polished(self, x: FloatArray, exact: Exact) -> tuple[FloatArray, Exact]:
         """The point after one round of exact coordinate steps, if that still meets tol.
@@ -191,12 +193,12 @@ class Log:
         if not (plan.accelerated and plan.prox) or self.objective.coordinates.shape.logistic:
             return x, exact
         begun = time.perf_counter()
-        run = start(self.objective, SDCA().schedule(self.objective), 0, x)
+        run = start(self.objective, SDCA().schedule(self.objective), 0, x, pack=False)
         run.advance(steps=self.objective.rows.count)
         self.polish_steps, self.polish_entries = run.steps, run.entries
         self.seconds += time.perf_counter() - begun
         y = run.point()
-        better = self.exact(y)
+        better = self.objective.exact(y)
         return (y, better) if better[1].meets(self.tol) else (x, exact)
 
     def progress(self) -> Progress:
@@ -208,12 +210,18 @@ class Log:
         c = self.current
         return Progress(self.iterations, self.passes, self.seconds, c.value, c.gap, c.scale, self.restarts, left)
 
+    def storage(self) -> str:
+        """How the matrix was stored, and every copy that was made of it."""
+        rows = self.objective.rows
+        packed = self.objective.outputs == 1 and rows.packing and not isinstance(self.objective.smooth, Terms)
+        return rows.storage + ("; rows packed beside the coordinates for speed" if packed else "")
+
     def result(self, status: Status) -> Result:
         """The best point with its certificate, recomputed from the point alone."""
         objective = self.objective
         assert self.best is not None
         x = self.best
-        image, certificate = self.final or self.exact(x)
+        image, certificate = self.final or self.objective.exact(x)
         w = objective.solution(image)
 
         def scalar(values: FloatArray) -> Any:
@@ -237,5 +245,5 @@ class Log:
             constants=self.schedule.constants,
             method=self.schedule.description,
             certificate=objective.certificate_name,
-            storage=objective.rows.storage,
+            storage=self.storage(),
         )

@@ -29,17 +29,19 @@ class Status(enum.StrEnum):
 
 _HELP = {
     Status.CONVERGED: "The stopping inequality holds at the returned point.",
-    Status.MAX_PASSES: "max_passes was reached first; raise it, loosen tol, or regularise more strongly.",
-    Status.TIME_LIMIT: "time_limit was reached first; raise it, loosen tol, or regularise more strongly.",
+    Status.MAX_PASSES: "The limit on passes came first; raise it or loosen tol. Stronger regularisation converges "
+    "faster; a linear system without a solution never does (use LeastSquares).",
+    Status.TIME_LIMIT: "The time limit came first; raise it or loosen tol. Stronger regularisation converges faster; a "
+    "linear system without a solution never does (use LeastSquares).",
     Status.STOPPED: "The callback asked to stop.",
     Status.INTERRUPTED: "Interrupted (Ctrl-C); the best point so far is returned.",
     Status.DIVERGED: "The iterates left the range of floating-point numbers; the best point so far is returned. A "
-    "sigma that was given too large does this, and so does a linear system without a solution.",
+    "sigma that was given too large does this.",
     Status.INCONSISTENT: "The system has no solution: a zero row has a non-zero right-hand side. Use LeastSquares.",
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Certificate:
     """How good a point is, per output.
 
@@ -54,18 +56,18 @@ class Certificate:
     primal: FloatArray
 
     def meets(self, tol: float) -> bool:
-        """Whether gap <= tol * scale for every output."""
-        return bool(np.all(self.gap <= tol * self.scale))
+        """Whether gap <= tol * scale for every output; gap <= tol^2 where the scale is 0 (and 0 is a solution)."""
+        return bool(np.all(self.gap <= np.where(self.scale > 0, tol * self.scale, tol**2)))
 
     @property
     def error(self) -> float:
-        """The largest gap / scale over the outputs (nan counts as inf)."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = np.where(self.gap <= 0, 0.0, self.gap / self.scale)
+        """The largest gap / scale over the outputs (nan counts as inf); outputs of scale 0 count with their gap."""
+        with np.errstate(invalid="ignore"):
+            ratio = self.gap / np.where(self.scale > 0, self.scale, 1.0)
         return float(np.max(np.where(np.isnan(ratio), np.inf, ratio)))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class History:
     """One row per record. With K outputs, `value`, `gap` and `primal` have shape (records, K), else (records,).
 
@@ -106,7 +108,7 @@ class Constants:
     speedup: float | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Result:
     """The outcome of `coordwise.solve`.
 

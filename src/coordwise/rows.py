@@ -8,7 +8,15 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from coordwise.kernels import Matrix, inspect_sparse, survey
+from coordwise.kernels import (
+    NO_PACKING,
+    PACK_AS_IT_IS,
+    PACK_IN_SINGLE,
+    Matrix,
+    fits_single,
+    inspect_sparse,
+    survey,
+)
 from coordwise.validation import check_range, check_unmasked
 
 
@@ -36,7 +44,13 @@ class Rows(Matrix):
     storage : str
         The storage in words, with the reason if a copy was made.
     copied : bool
-        Whether a copy of `A` was made.
+        Whether a copy of `A` was made here.
+    packing : int
+        Whether a run of one output may make a compact copy of its own beside the coordinates (`coordwise.kernels`).
+
+    Notes
+    -----
+    Arrays that are used in place must not change while the object is in use.
 
     Raises
     ------
@@ -48,10 +62,12 @@ class Rows(Matrix):
 
     def __init__(self, A: Any, by: Literal["rows", "columns"] = "rows", *, argument: str = "A") -> None:
         reasons: list[str] = []
+        self.packing = NO_PACKING
         if sp.issparse(A):
             values, indices, indptr, width = _sparse(A, by, argument, reasons)
             super().__init__(values, indices, indptr, width=width)
             self.lengths = np.diff(indptr).astype(np.int64)
+            self.packing = _packing(values, indices, self.count)
             kind = f"sparse {by}, {values.dtype}, {indices.dtype} indices"
         else:
             values = _dense(A, by, argument, reasons)
@@ -63,15 +79,28 @@ class Rows(Matrix):
         self.storage = f"{kind}; copied once: {', '.join(reasons)}" if reasons else f"{kind}; used in place"
 
 
+def _packing(values: NDArray[Any], indices: NDArray[Any], count: int) -> int:
+    """How a run of one output may copy the rows beside its coordinates; not at all if they lie in a file or are few."""
+    mapped = any(isinstance(base, np.memmap) for array in (values, indices) for base in (array, array.base))
+    size = values.nbytes + indices.nbytes + 80 * count
+    if mapped or indices.dtype != np.int32 or len(values) < 50_000 or size > 2**35:
+        return NO_PACKING
+    return PACK_IN_SINGLE if fits_single(values) else PACK_AS_IT_IS
+
+
 def as_matrix(A: Any, argument: str) -> Any:
     """A as it is if it has rows and columns, lists as an array; refused if it is not a matrix or is empty."""
+    given = type(A).__name__
     if not sp.issparse(A):
         try:
             A = np.asanyarray(A)
         except ValueError as error:
             raise TypeError(f"{argument} must be a numerical matrix ({error}).") from None
         if A.dtype == object:
-            raise TypeError(f"{argument} must be a numerical matrix, not {type(A).__name__} of Python objects.")
+            raise TypeError(
+                f"{argument} must be a matrix of numbers, but {given} holds strings, mixed types or objects; encode "
+                "such columns and pass a float array (`.to_numpy(float)` for a frame)."
+            )
     _check_shape(A.shape, argument)
     return A
 

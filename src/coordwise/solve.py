@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from typing import Any
@@ -61,7 +62,8 @@ def solve(
         Later records are up to record_growth * passes apart, so that certificates stay a small share of the work, but
         no further than where the last two records, extrapolated, meet tol. 0 keeps them evenly spaced: for plots.
     n_jobs : int, default 1
-        Threads over groups of outputs; one output uses one thread. The result does not depend on it.
+        Threads over groups of outputs, -1 for one per processor; one output uses one thread. Results with different
+        n_jobs agree up to rounding.
 
     Returns
     -------
@@ -82,7 +84,7 @@ def solve(
     limit = np.inf if time_limit is None else check_number("time_limit", time_limit, low=0, infinite=True)
     every = check_number("record_every", record_every, low=0, strictly=True)
     growth = check_number("record_growth", record_growth, low=0)
-    threads = check_count("n_jobs", n_jobs, low=1)
+    threads = (os.cpu_count() or 1) if n_jobs == -1 else check_count("n_jobs", n_jobs, low=1)
     check_callable("callback", callback)
     seed = seed_of(random_state)
 
@@ -97,11 +99,12 @@ def solve(
     try:
         log.record()
         while status is None:
+            asked = callback is not None and says_stop(callback(log.progress()))
             if log.current.meets(tol) and log.confirm():
                 status = Status.CONVERGED
             elif not np.isfinite(log.current.error):
                 status = Status.DIVERGED
-            elif callback is not None and says_stop(callback(log.progress())):
+            elif asked:
                 status = Status.STOPPED
             elif log.passes >= max_passes:
                 status = Status.MAX_PASSES

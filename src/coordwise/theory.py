@@ -43,7 +43,7 @@ def speedup(L: Any, *, beta: float = 0.0, weights: Any = None) -> float:
 
 
 def coupling(Theta: float, sigma: float) -> float:
-    """Tau = 2 / (1 + sqrt(4 Theta/sigma + 1)), line 3 of Algorithm 1 (Theta = S_alpha^2 there)."""
+    """The coupling tau = 2 / (1 + sqrt(4 Theta/sigma + 1)), line 3 of Algorithm 1 (Theta = S_alpha^2 there)."""
     Theta = check_number("Theta", Theta, low=0, strictly=True)
     sigma = check_number("sigma", sigma, low=0, strictly=True)
     return 2 / (1 + math.sqrt(4 * Theta / sigma + 1))

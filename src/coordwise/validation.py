@@ -69,7 +69,7 @@ def check_array(
     if shape is not None:
         fits = array.ndim == len(shape) and all(s is None or s == a for s, a in zip(shape, array.shape, strict=True))
         if not fits:
-            wanted = "(" + ", ".join("any" if s is None else str(s) for s in shape) + ")"
+            wanted = "(" + ", ".join("any" if s is None else str(s) for s in shape) + (",)" if len(shape) == 1 else ")")
             raise ValueError(f"{argument} has shape {array.shape}; it must have shape {wanted}.")
     if finite and not np.all(np.isfinite(array)):
         where: Any = np.argwhere(~np.isfinite(array))[0].tolist()
@@ -116,7 +116,7 @@ def check_labels(argument: str, labels: FloatArray, loss: str) -> None:
         found = np.unique(labels)[:5]
         raise ValueError(
             f"{argument} holds labels other than -1 and +1 (found {', '.join(f'{v:g}' for v in found)}), which "
-            f"loss={loss!r} needs; map your two classes to -1.0 and 1.0."
+            f"loss={loss!r} needs; map your two classes to -1.0 and 1.0, or several to one column each (shape (n, K))."
         )
 
 
