@@ -216,7 +216,7 @@ def test_dual_of_l1_is_refused_with_advice_that_works():
     advice = float(str(info.value).split("; lam2=")[1].split()[0])
     objective = problem.dual(smoothing=advice)
     at_zero = problem.value(np.zeros(D))
-    assert objective.smoothing_error[0] <= 1.05e-3 * at_zero  # the advice is rounded to two digits
+    assert objective.smoothing_error <= 1.05e-3 * at_zero  # the advice is rounded to two digits
     smoothed = cw.solve(objective, tol=1e-10, max_passes=1e5)
     exact = cw.solve(problem.primal(), tol=1e-10, max_passes=1e5)
     assert smoothed.converged
@@ -224,6 +224,12 @@ def test_dual_of_l1_is_refused_with_advice_that_works():
     assert problem.value(smoothed.w) - exact.primal <= 1e-3 * at_zero
     with refused(r"^penalty='l1' alone gives no w for a y; solve the primal, or smooth: dual\(smoothing="):
         problem.primal_point(np.zeros(N))
+
+
+@pytest.mark.parametrize("penalty", [dict(penalty="l2"), dict(penalty="elastic_net", l1_ratio=0.5)])
+def test_smoothing_is_refused_where_there_is_an_l2_part(penalty):
+    with refused(r"^smoothing is for penalties without an l2 part"):
+        erm(**penalty).dual(smoothing=0.1)
 
 
 @pytest.mark.parametrize("smoothing", [0, -1.0, np.nan, np.inf])
@@ -272,7 +278,7 @@ def test_wrong_damping_is_refused(damp):
         (dict(method="kaczmarcz"), ValueError, r"Did you mean 'kaczmarz'\?"),
         (dict(method="lbfgs"), ValueError, r"^method='lbfgs' is not known.* Known: .*sdca"),
         (dict(method=None), TypeError, r"^method must be one of acdm, .*not NoneType"),
-        (dict(method=cw.SDCA), TypeError, r"^method must be one of .*or an object of that kind"),
+        (dict(method=cw.SDCA), TypeError, r"^method is the class SDCA; make a method of it: SDCA\(\)"),
         (dict(tol=-1e-9), ValueError, r"^tol=-1e-09 is out of range; it must be >= 0"),
         (dict(tol=np.nan), ValueError, r"^tol=nan is not a finite number; it must be >= 0"),
         (dict(tol="tight"), TypeError, r"^tol must be a real number, not str"),
@@ -325,7 +331,9 @@ def test_solve_refuses_what_is_not_an_objective():
         r"^objective must be a coordwise objective, not ERM; call \.dual\(\) or \.primal\(\) on it first", TypeError
     ):
         cw.solve(erm())
-    for wrong in (None, A, "ridge", cw.LinearSystem):
+    with refused(r"^objective must be a coordwise objective, not method; call it, as in problem\.dual\(\)", TypeError):
+        cw.solve(erm().dual)
+    for wrong in (None, A, "ridge"):
         with refused(rf"^objective must be a coordwise objective, not {type(wrong).__name__}\.", TypeError):
             cw.solve(wrong)
 

@@ -109,7 +109,7 @@ def test_lasso_through_smoothing_has_the_stated_error():
         result = cw.solve(objective, tol=1e-11, max_passes=50_000)
         assert result.converged
         excess = problem.value(result.w) - exact.primal
-        assert 0 <= excess + 1e-10 <= objective.smoothing_error[0] + 1e-9
+        assert 0 <= excess + 1e-10 <= objective.smoothing_error + 1e-9
         assert excess <= smoothing / 2 * np.sum(exact.w**2) + 1e-9
 
 

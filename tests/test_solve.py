@@ -152,7 +152,7 @@ def test_callback_sees_progress_and_stops():
     assert len(seen) == 4 == len(result.history)
     assert [p.iterations for p in seen] == result.history.iterations.tolist()
     assert seen[0].predicted_passes_left > 0
-    error = seen[-1].gap[0] / seen[-1].scale[0]
+    error = seen[-1].gap / seen[-1].scale
     rate = result.constants.rate_per_pass
     assert seen[-1].predicted_passes_left == pytest.approx(np.log(1e-12 / error) / np.log(rate))
 

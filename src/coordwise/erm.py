@@ -187,18 +187,24 @@ class ERM:
 class DualERM(Objective):
     """D(y) over the samples (equation 2.2): rows of A are coordinates, G(v) = r*(-v/W), h_i = (1/W) (s_i phi)^*.
 
-    A run stops when P(w) + D(y) <= tol * P(0) for every output, w = grad r*(-(1/W) A'y).
+    A run stops when P(w) + D(y) <= tol * P(0) for every output, w = grad r*(-(1/W) A'y). With `smoothing`, P, D and
+    the result's `primal` and `gap` are those of the smoothed problem, whose solution is `smoothing_error` away at most.
     """
 
     certificate_name = "duality gap"
 
     def __init__(self, problem: ERM, smoothing: float | None = None) -> None:
         penalty = problem.penalty
-        self.smoothing_error: FloatArray | None = None
+        self.smoothing_error: float | FloatArray | None = None
         if smoothing is not None:
+            if penalty.l2 > 0:
+                raise ValueError(
+                    "smoothing is for penalties without an l2 part; this one has one: leave smoothing out."
+                )
             penalty = penalty.smoothed(check_number("smoothing", smoothing, low=0, strictly=True))
-            if problem.penalty.l1 > 0:
-                self.smoothing_error = smoothing / 2 * (problem.value_at_zero / problem.penalty.l1) ** 2
+            error = smoothing / 2 * (problem.value_at_zero / problem.penalty.l1) ** 2
+            self.smoothing_error = float(error[0]) if problem.flat else error
+            self.certificate_name = "duality gap of the smoothed problem"
         elif penalty.l2 == 0:
             at_zero = float(np.max(problem.value_at_zero))
             advice = 2e-3 * penalty.l1**2 / at_zero if at_zero > 0 else 1e-3

@@ -419,6 +419,8 @@ METHODS: dict[str, type[Method]] = {
 
 def get_method(method: str | Method) -> Method:
     """A method by name with its default parameters, or the method itself."""
+    if isinstance(method, type) and issubclass(method, Method):
+        raise TypeError(f"method is the class {method.__name__}; make a method of it: {method.__name__}().")
     return method if isinstance(method, Method) else METHODS[check_choice("method", method, METHODS)]()
 
 

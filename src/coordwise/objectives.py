@@ -167,7 +167,8 @@ class LinearSystem(Objective):
 class LeastSquares(Objective):
     """minimise over x in R^n   (1/2) |Ax - b|^2 + (damp^2/2) |x|^2   by column action.
 
-    The certificate is the gradient norm |A'(Ax - b) + damp^2 x|; a run stops when it is <= tol |A'b|.
+    The certificate is the gradient norm |A'(Ax - b) + damp^2 x|; a run stops when it is <= tol |A'b|. Where several x
+    are solutions (damp = 0 and dependent columns), the one found depends on the start and is not that of smallest norm.
 
     Parameters
     ----------

@@ -27,9 +27,9 @@ class Progress:
     iterations: int
     passes: float
     seconds: float
-    value: FloatArray
-    gap: FloatArray
-    scale: FloatArray
+    value: float | FloatArray
+    gap: float | FloatArray
+    scale: float | FloatArray
     restarts: int
     predicted_passes_left: float
 
@@ -207,8 +207,12 @@ class Log:
         left = math.nan
         if rate is not None and 0 < rate < 1 and error > 0:
             left = max(math.log(self.tol / error) / math.log(rate), 0.0) if self.tol > 0 else math.inf
-        c = self.current
-        return Progress(self.iterations, self.passes, self.seconds, c.value, c.gap, c.scale, self.restarts, left)
+        value, gap, scale = map(self.scalar, (self.current.value, self.current.gap, self.current.scale))
+        return Progress(self.iterations, self.passes, self.seconds, value, gap, scale, self.restarts, left)
+
+    def scalar(self, values: FloatArray) -> Any:
+        """A float where the user gave one output as a vector."""
+        return float(values[0]) if self.objective.flat else values
 
     def storage(self) -> str:
         """How the matrix was stored, and every copy that was made of it."""
@@ -224,19 +228,16 @@ class Log:
         image, certificate = self.final or self.objective.exact(x)
         w = objective.solution(image)
 
-        def scalar(values: FloatArray) -> Any:
-            return float(values[0]) if objective.flat else values
-
         columns = [np.array(column) for column in zip(*self.rows, strict=True)]
         if objective.flat:
             columns = [column[:, 0] if column.ndim == 2 else column for column in columns]
         return Result(
             x=objective.shaped(x),
             w=objective.shaped(x if w is None else w),
-            value=scalar(certificate.value),
-            gap=scalar(certificate.gap),
-            primal=scalar(certificate.primal),
-            scale=scalar(certificate.scale),
+            value=self.scalar(certificate.value),
+            gap=self.scalar(certificate.gap),
+            primal=self.scalar(certificate.primal),
+            scale=self.scalar(certificate.scale),
             status=status,
             iterations=self.iterations,
             passes=self.passes,

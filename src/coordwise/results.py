@@ -86,6 +86,9 @@ class History:
     def __len__(self) -> int:
         return len(self.iterations)
 
+    def __repr__(self) -> str:
+        return f"<History of {len(self)} records up to pass {self.passes[-1]:.1f}>"
+
 
 @dataclass(frozen=True)
 class Constants:
@@ -119,7 +122,7 @@ class Result:
     w : ndarray
         What the user came for: the weights of a model, the solution of a system.
     value : float or ndarray of shape (K,)
-        Objective at x.
+        Objective at x: D(y) for a dual run, P(w) for a primal one.
     gap : float or ndarray of shape (K,)
         The certified quantity that stopping looks at; `certificate` names it.
     primal : float or ndarray of shape (K,)
@@ -160,6 +163,11 @@ class Result:
     def converged(self) -> bool:
         """Whether the stopping inequality holds."""
         return self.status is Status.CONVERGED
+
+    @property
+    def success(self) -> bool:
+        """The same, under the name scipy gives it."""
+        return self.converged
 
     @property
     def message(self) -> str:

@@ -78,6 +78,7 @@ def solve(
     """
     if not isinstance(objective, Objective):
         hint = "; call .dual() or .primal() on it first" if hasattr(objective, "dual") else ""
+        hint = "; call it, as in problem.dual()" if callable(objective) else hint
         raise TypeError(f"objective must be a coordwise objective, not {type(objective).__name__}{hint}.")
     tol = check_number("tol", tol, low=0)
     max_passes = check_number("max_passes", max_passes, low=0, strictly=True, infinite=True)
