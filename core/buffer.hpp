@@ -19,7 +19,7 @@ class Buffer {
   explicit Buffer(std::size_t count) : count_(count) {
     const std::size_t large = std::size_t(1) << 21;
     const std::size_t bytes = count * sizeof(T);
-    const std::size_t align = bytes >= large ? large : 64;
+    const std::size_t align = bytes >= 4 * large ? large : 64;  // less is not worth the rounding
     const std::size_t whole = bytes ? (bytes + align - 1) / align * align : align;
     align_ = align;
     data_ = static_cast<T*>(::operator new(whole, std::align_val_t(align)));

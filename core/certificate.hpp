@@ -10,16 +10,16 @@
 
 namespace coordwise {
 
-// The sums for K columns of a point.  `at(i, k)` is coordinate (i, k) of the point, `center(i, k)` and `weight(i)`
-// belong to its term; omega has `stride` doubles per image entry.
-template <int K, class Rows, class At, class Center, class Weight>
-void certify(const Rows& rows, const Term& term, const double* omega, std::size_t stride, At at, Center center,
-             Weight weight, Certificate* out) {
+// The sums for K columns of a point.  `row(i)` is b_i, `at(i, k)` is coordinate (i, k) of the point, `center(i, k)` and
+// `weight(i)` belong to its term; omega has `stride` doubles per image entry.
+template <int K, class Row, class At, class Center, class Weight>
+void certify(std::uint32_t count, const Term& term, const double* omega, std::size_t stride, Row row, At at,
+             Center center, Weight weight, Certificate* out) {
   Certificate sums[K];
   double g[K];
   const double inverse = 1 / term.scale;
-  for (std::uint32_t i = 0; i < rows.count(); ++i) {
-    dot<K>(rows[i], omega, stride, g);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    dot<K>(row(i), omega, stride, g);
     const double s = weight(i);
     for (std::size_t k = 0; k < K; ++k) {
       const double x = at(i, k), c = center(i, k);

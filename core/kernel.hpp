@@ -152,7 +152,8 @@ class Kernel final : public Engine {
   void certificate(const double* omega, Certificate* out) const override {
     const double behind = this->behind();
     certify<K>(
-        rows_, term_, omega + first_, stride_,
+        rows_.count(), term_, omega + first_, stride_,
+        [this](std::uint32_t i) { return coordinates_.row(coordinates_[i]); },
         [this, behind](std::uint32_t i, std::size_t k) { return at(i, k, behind); },
         [this](std::uint32_t i, std::size_t k) { return coordinates_[i].center[k]; },
         [this](std::uint32_t i) { return weight(i); }, out + first_);

@@ -56,6 +56,11 @@ class Schedule:
     description: str
     restarts: bool = False  # adaptive restarts (see coordwise.restarts)
 
+    def without_arrays(self) -> Schedule:
+        """What is of interest once a run has taken over the arrays, so that their memory is free again."""
+        plan = replace(self.plan, step=np.empty(0), theta=None, move=None)
+        return replace(self, plan=plan, cells=None, idle=np.empty(0, np.bool_))
+
 
 @dataclass(frozen=True)
 class Split:
@@ -75,22 +80,28 @@ class Split:
     def of(cls, objective: Objective, *, move: bool = True) -> Split:
         """All strong convexity of the terms in f (`move`), or none of it where they enter by a proximal step."""
         shape = objective.coordinates.shape
-        smooth_part = objective.curvature
+        L = objective.curvature
         curved = objective.term_curvature
         gone = np.isinf(curved)  # zero weights: x_i = 0 for good
-        curved = np.where(gone, 0.0, curved)
-        own = curved if shape.curvature > 0 else np.zeros_like(curved)
-        if shape.differentiable:
-            prox, L, moved = False, smooth_part + curved, None
-        else:
-            prox, L, moved = True, smooth_part + own if move else smooth_part, own if move else None
-        L = np.where(gone, 0.0, L)
+        if gone.any():
+            curved, L = np.where(gone, 0.0, curved), np.where(gone, 0.0, L)
+        own = curved if shape.curvature > 0 else np.broadcast_to(0.0, L.shape)
+        prox = not shape.differentiable
+        moved = own if prox and move else None
+        if not prox:
+            L += curved
+        elif moved is not None:
+            L += moved
         _check_scales(L)
         return cls(prox, L, own, moved, L > 0)
 
     def sigma(self, weights: FloatArray) -> float:
         """min_i own_i / w_i over the active coordinates: strong convexity of the terms in the norm |.|_w."""
-        return float(np.min(self.own[self.active] / weights[self.active])) if self.active.any() else 0.0
+        return float(np.min(self.of_active(self.own) / self.of_active(weights))) if self.active.any() else 0.0
+
+    def of_active(self, values: FloatArray) -> FloatArray:
+        """The active coordinates' part of an array, without a copy if that is all of it."""
+        return values if self.active.all() else values[self.active]
 
     def holding(self, move: FloatArray) -> Split:
         """The same split with exactly `move` of the terms' convexity in f; nothing changes without a proximal step.
@@ -105,12 +116,11 @@ class Split:
 
 
 def _check_scales(L: FloatArray) -> None:
-    positive = L[L > 0]
-    if not np.all(np.isfinite(L)) or (len(positive) and (positive.min() < 1e-290 or positive.max() > 1e290)):
+    most, least = np.max(L), np.min(L, where=L > 0, initial=np.inf)
+    if not most <= 1e290 or least < 1e-290:
         raise ValueError(
             "A, lam and the weights give coordinate smoothness parameters beyond the range of floating point "
-            f"({positive.min() if len(positive) else 0:.3g} to {np.max(L):.3g}); rescale A (divide it by a typical row "
-            "norm) or change lam."
+            f"({least:.3g} to {most:.3g}); rescale A (divide it by a typical row norm) or change lam."
         )
 
 
@@ -452,7 +462,7 @@ def check_weights(weights: Any, count: int) -> FloatArray:
 
 def _power(L: FloatArray, power: float) -> FloatArray:
     """L^power with 1 where L = 0 (never used there)."""
-    return np.where(L > 0, L, 1.0) ** power
+    return np.broadcast_to(1.0, L.shape) if power == 0 else np.where(L > 0, L, 1.0) ** power
 
 
 def _inverse(values: FloatArray) -> FloatArray:
@@ -465,7 +475,7 @@ def _distribution(L: FloatArray, power: float) -> FloatArray:
 
 def _optimal(split: Split, weights: FloatArray) -> FloatArray:
     """p_i ~ sqrt(L_i/w_i), which minimises Theta."""
-    return _distribution(np.where(split.active, split.L / weights, 0.0), 0.5)
+    return _distribution(split.L / weights, 0.5)
 
 
 def _raised(p: FloatArray, active: NDArray[np.bool_]) -> FloatArray:
@@ -475,8 +485,9 @@ def _raised(p: FloatArray, active: NDArray[np.bool_]) -> FloatArray:
 
 
 def _theta(split: Split, weights: FloatArray, p: FloatArray) -> float:
-    a = split.active
-    return float(np.max(split.L[a] / (weights[a] * p[a] ** 2))) if a.any() else 1.0
+    if not split.active.any():
+        return 1.0
+    return float(np.max(split.of_active(split.L) / (split.of_active(weights) * split.of_active(p) ** 2)))
 
 
 def _strongly_convex(
@@ -487,7 +498,7 @@ def _strongly_convex(
     tau = coupling(Theta, sigma)
     if split.prox:
         # y stays a convex combination of the z's, hence in the domain, while tau/((1-tau) p_i) <= 1.
-        lowest = float(p[split.active].min())
+        lowest = float(split.of_active(p).min())
         tau = min(tau, lowest / (1 + lowest))
     plan = Plan(
         accelerated=True,
@@ -515,7 +526,7 @@ def _not_strongly_convex(
 ) -> Schedule:
     """Algorithm 2 for any p and w, with its proximal form."""
     Theta = _theta(split, weights, p)
-    lowest = float(p[split.active].min()) if split.active.any() else 1.0
+    lowest = float(split.of_active(p).min()) if split.active.any() else 1.0
     plan = Plan(
         accelerated=True,
         prox=split.prox,
@@ -556,10 +567,10 @@ def _constants(
     Theta: float | None = None,
     contraction: float | None = None,
 ) -> Constants:
-    L = split.L[split.active] if split.active.any() else np.zeros(1)
+    L = split.of_active(split.L) if split.active.any() else np.zeros(1)
     per_step = float(np.dot(p, objective.rows.lengths))
     per_pass = objective.rows.nnz / per_step if per_step > 0 else float(objective.rows.count)
-    ratio = L / weights[split.active] if split.active.any() else np.ones(1)
+    ratio = L / split.of_active(weights) if split.active.any() else np.ones(1)
     return Constants(
         L_min=float(L.min()),
         L_mean=float(L.mean()),

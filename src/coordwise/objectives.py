@@ -73,19 +73,23 @@ class Objective(ABC):
     def curvature(self) -> FloatArray:
         """sum_j M_j b_ij^2: the coordinate smoothness of G(Bx) alone."""
         if not isinstance(self.smooth, Terms):
-            return self.smooth * self.rows.norms2()
+            norms = self.rows.norms2()
+            norms *= self.smooth
+            return norms
         terms = self.smooth
-        bound = terms.scale / terms.shape.curvature
-        return bound * self.rows.norms2(terms.weights)
+        norms = self.rows.norms2(terms.weights)
+        norms *= terms.scale / terms.shape.curvature
+        return norms
 
     @property
     def term_curvature(self) -> FloatArray:
         """quad/s_i: the largest curvature of h_i where it is differentiable, its strong convexity if it has one."""
         terms = self.coordinates
         quad = 4.0 if terms.shape.logistic else terms.shape.quad
-        full = np.full(self.rows.count, terms.scale * quad)
+        if terms.weights is None:
+            return np.broadcast_to(terms.scale * quad, self.rows.count)
         with np.errstate(divide="ignore", invalid="ignore"):
-            return full if terms.weights is None else np.where(terms.weights > 0, full / terms.weights, np.inf)
+            return np.where(terms.weights > 0, terms.scale * quad / terms.weights, np.inf)
 
     def image(self, x: FloatArray) -> FloatArray:
         """Bx (+ image0)."""

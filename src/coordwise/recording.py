@@ -68,7 +68,7 @@ def settle(objective: Objective, schedule: Schedule, x: FloatArray) -> None:
 class Log:
     """Clock, history and best point of one run; `seconds` leaves out the time spent measuring."""
 
-    resync_every = 100.0  # passes
+    resync_every = 200.0  # passes
     looks_per_period = 6  # records within one period of a restarted method: how closely its end is met
 
     def __init__(

@@ -39,8 +39,6 @@ class Rows(Matrix):
         Number of coordinates and length of each b_i.
     nnz : int
         Stored entries; all of them for a dense matrix.
-    lengths : ndarray of int64
-        Stored entries of each coordinate.
     storage : str
         The storage in words, with the reason if a copy was made.
     copied : bool
@@ -66,17 +64,22 @@ class Rows(Matrix):
         if sp.issparse(A):
             values, indices, indptr, width = _sparse(A, by, argument, reasons)
             super().__init__(values, indices, indptr, width=width)
-            self.lengths = np.diff(indptr).astype(np.int64)
             self.packing = _packing(values, indices, self.count)
             kind = f"sparse {by}, {values.dtype}, {indices.dtype} indices"
         else:
             values = _dense(A, by, argument, reasons)
             super().__init__(values)
-            self.lengths = np.full(self.count, self.width, np.int64)
             kind = f"dense {by}, {values.dtype}"
-        self.nnz = int(self.lengths.sum())
+        self.nnz = int(values.size)
         self.copied = bool(reasons)
         self.storage = f"{kind}; copied once: {', '.join(reasons)}" if reasons else f"{kind}; used in place"
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """Stored entries of each coordinate."""
+        if self._sparse_width is None:
+            return np.full(self.count, self.width, np.int64)
+        return np.diff(self._arrays[2]).astype(np.int64, copy=False)
 
 
 def _packing(values: NDArray[Any], indices: NDArray[Any], count: int) -> int:

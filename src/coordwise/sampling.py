@@ -65,8 +65,6 @@ def draw_permutations(seed: int, n: int, count: int) -> NDArray[np.intp]:
 
 def power_distribution(L: FloatArray, power: float) -> FloatArray:
     """p_i proportional to L_i^power over the coordinates with L_i > 0; the others have p_i = 0."""
-    p = np.zeros_like(L)
-    active = L > 0
-    scaled = L[active] / L[active].max()  # powers of extreme scales would overflow
-    p[active] = scaled**power
-    return p / p.sum()
+    p = np.power(L / L.max(), power, where=L > 0, out=np.zeros_like(L))  # powers of extreme scales would overflow
+    p /= p.sum()
+    return p

@@ -94,6 +94,8 @@ def solve(
     x = objective.start(x0)
     settle(objective, schedule, x)
     run = start(objective, schedule, seed, x, threads)
+    schedule = schedule.without_arrays()  # the run has taken over x and the arrays
+    del x
     log = Log(objective, schedule, run, tol=tol, every=every, growth=growth, begun=begun)
     restarts = Restarts() if schedule.restarts else None
     status = Status.INCONSISTENT if isinstance(objective, LinearSystem) and objective.inconsistent else None
