@@ -43,7 +43,7 @@ class Grouped final : public Engine {
   }
 
  private:
-  static constexpr std::int64_t slice = 1 << 20;  // steps or entries
+  static constexpr std::int64_t slice = 1 << 22;  // steps or entries: long enough to keep one image in the cache
 
   // Engines write to columns of their own, so they may work side by side.  Where the system has no more threads to
   // give, the calling one does the rest.

@@ -161,7 +161,8 @@ class Kernel final : public Engine {
 
  private:
   static constexpr std::size_t block = 1024, lookahead = 32;
-  static constexpr std::size_t record_ahead = 16, row_ahead = 8, image_ahead = 2;
+  // How many steps ahead memory is fetched; with several outputs the images leave less room in the first-level cache.
+  static constexpr std::size_t record_ahead = K == 1 ? 16 : 4, row_ahead = K == 1 ? 8 : 2, image_ahead = 2;
   static constexpr std::int64_t quiet = 1 << 20;  // work (entries and steps) between two questions to stop()
   static constexpr std::size_t cached = 1 << 22;  // out-of-order execution hides the misses of a smaller image better
 
