@@ -27,8 +27,8 @@ struct Problem {
   const double* image_weights = nullptr;
 };
 
-// Whether the kernel copies the rows next to their coordinates, and in which precision (store.hpp): for one output, a
-// quadratic G and sparse storage with 32-bit indices; ignored elsewhere.
+// Whether the kernel copies the rows next to their coordinates, and in which precision (store.hpp): for a quadratic G
+// and sparse storage with 32-bit indices; ignored elsewhere.
 enum class Pack : int { no = 0, values_as_they_are = 1, values_in_single = 2 };
 
 // One method on one problem.

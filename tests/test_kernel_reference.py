@@ -321,13 +321,14 @@ def test_resync_and_image(ridge):
 @pytest.mark.parametrize("width", [300, 70_000])
 @pytest.mark.parametrize("method", ["nu_acdm", "nu_acdm_ns", "sdca"])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_packed_rows_change_nothing(values, width, method, dtype):
+@pytest.mark.parametrize("outputs", [1, 7])
+def test_packed_rows_change_nothing(values, width, method, dtype, outputs):
     """Narrow indices and values in single precision where that is exact: the same numbers, so the same bits."""
     rng = np.random.default_rng(0)
     A = sp.random_array((500, width), density=40_000 / 500 / width * 2, rng=rng, format="csr", dtype=np.float64)
     A.data = np.ceil(A.data * 5) if values == "counts" else A.data
     A = sp.csr_array(A.astype(dtype))
-    objective = cw.ERM(A, rng.standard_normal(500), lam=0.1).dual()
+    objective = cw.ERM(A, rng.standard_normal((500, outputs)), lam=0.1).dual()
     single = values == "counts" or dtype == np.float32
     assert objective.rows.packing == (kernels.PACK_IN_SINGLE if single else kernels.PACK_AS_IT_IS)
     schedule = get_method(method).schedule(objective)
@@ -350,4 +351,6 @@ def test_files_are_not_packed(tmp_path):
     from_file = sp.csr_array((mapped, A.indices, A.indptr), shape=A.shape)
     from_file.data = mapped
     assert cw.ERM(A, np.ones(400), lam=1.0).dual().rows.packing
+    assert "packed" in cw.solve(cw.ERM(A, np.ones(400), lam=1.0).dual()).storage
+    assert not cw.ERM(sp.csc_array(A), np.ones(400), lam=1.0).dual().rows.packing  # copied once already
     assert not cw.ERM(from_file, np.ones(400), lam=1.0).dual().rows.packing

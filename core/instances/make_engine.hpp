@@ -23,7 +23,7 @@ std::unique_ptr<Engine> make_engine(const Rows& rows, const Problem& problem, co
           using Made = std::remove_pointer_t<decltype(type)>;
           shares[t].push_back(std::make_unique<Made>(rows, smooth, problem, first, plan, stream, x0, image0));
         };
-        if constexpr (K == 1 && Rows::packs && std::is_same_v<Smooth, QuadraticSmooth>) {
+        if constexpr (Rows::packs && std::is_same_v<Smooth, QuadraticSmooth>) {
           using Value = std::remove_const_t<std::remove_pointer_t<decltype(Rows::Slice::values)>>;
           auto packed = [&](auto value, auto place) {
             using Form = Packed<decltype(value), decltype(place)>;

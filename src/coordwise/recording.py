@@ -48,8 +48,14 @@ def start(
         x0=x,
         image0=objective.image0,
         threads=threads,
-        pack=objective.rows.packing if pack else NO_PACKING,
+        pack=packing(objective) if pack else NO_PACKING,
     )
+
+
+def packing(objective: Objective) -> int:
+    """Whether and how a run copies the rows: once per group of outputs, so not for very many."""
+    packs = objective.outputs <= 24 and not isinstance(objective.smooth, Terms)
+    return objective.rows.packing if packs else NO_PACKING
 
 
 def says_stop(answer: object) -> bool:
@@ -216,9 +222,8 @@ class Log:
 
     def storage(self) -> str:
         """How the matrix was stored, and every copy that was made of it."""
-        rows = self.objective.rows
-        packed = self.objective.outputs == 1 and rows.packing and not isinstance(self.objective.smooth, Terms)
-        return rows.storage + ("; rows packed beside the coordinates for speed" if packed else "")
+        packed = "; rows packed beside the coordinates for speed" if packing(self.objective) else ""
+        return self.objective.rows.storage + packed
 
     def result(self, status: Status) -> Result:
         """The best point with its certificate, recomputed from the point alone."""

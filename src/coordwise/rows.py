@@ -44,7 +44,7 @@ class Rows(Matrix):
     copied : bool
         Whether a copy of `A` was made here.
     packing : int
-        Whether a run of one output may make a compact copy of its own beside the coordinates (`coordwise.kernels`).
+        Whether a run may make a compact copy of its own beside the coordinates (`coordwise.kernels`).
 
     Notes
     -----
@@ -64,7 +64,8 @@ class Rows(Matrix):
         if sp.issparse(A):
             values, indices, indptr, width = _sparse(A, by, argument, reasons)
             super().__init__(values, indices, indptr, width=width)
-            self.packing = _packing(values, indices, self.count)
+            if not reasons:  # one copy is enough
+                self.packing = _packing(values, indices, self.count)
             kind = f"sparse {by}, {values.dtype}, {indices.dtype} indices"
         else:
             values = _dense(A, by, argument, reasons)
@@ -83,7 +84,7 @@ class Rows(Matrix):
 
 
 def _packing(values: NDArray[Any], indices: NDArray[Any], count: int) -> int:
-    """How a run of one output may copy the rows beside its coordinates; not at all if they lie in a file or are few."""
+    """How a run may copy the rows beside its coordinates; not at all if they lie in a file or are few."""
     mapped = any(isinstance(base, np.memmap) for array in (values, indices) for base in (array, array.base))
     size = values.nbytes + indices.nbytes + 80 * count
     if mapped or indices.dtype != np.int32 or len(values) < 50_000 or size > 2**35:
