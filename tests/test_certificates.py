@@ -178,7 +178,7 @@ def test_smoothness_constants_from_their_definition():
     """L_i and sigma by second differences of the dual itself."""
     for loss in ("squared", "l2l1"):
         problem = make(loss, n=12, d=5, seed=10, weighted=False)
-        L = cw.methods.Split.of(problem.dual()).L
+        L = cw.schedules.Split.of(problem.dual()).L
         y = np.full(12, 2.0)  # past the flat part of l2l1
         for i in range(12):
             e = np.eye(12)[i]

@@ -253,6 +253,17 @@ def test_nonuniform_sample_weights_pay():
     assert auto.passes < euclidean.passes / 2
 
 
+def test_weights_many_orders_apart_keep_their_constants():
+    """L = curvature + sigma w must not be found by subtracting numbers 1e16 times larger."""
+    A = np.ones((4, 1))
+    weight = np.array([1.0, 1.0, 1.0, 1e-17])
+    objective = cw.ERM(A, np.array([1.0, -1.0, 1.0, 1.0]), loss="squared_hinge", lam=1.0, sample_weight=weight).dual()
+    L = np.sort(np.full(4, 1 / weight.sum() ** 2) + 1 / weight.sum())  # sigma = min own = 1/W, w = 1
+    constants = cw.NUACDM().schedule(objective).constants
+    assert constants.L_max == pytest.approx(L[-1], rel=1e-12)
+    assert constants.L_min == pytest.approx(L[0], rel=1e-12)
+
+
 @pytest.mark.parametrize("factor", [1e-2, 1e-6])
 def test_one_short_row_does_not_slow_the_rest(factor):
     """The proximal form without strong convexity starts at tau_0 = min p: one tiny row must not set it."""

@@ -1,15 +1,4 @@
-"""Methods: immutable descriptions that turn an objective into a Schedule for the kernel.
-
-The accelerated methods share one recursion (linear coupling). With a distribution p, norm weights w_i > 0 and sigma the
-strong convexity in |x|_w^2 = sum_i w_i x_i^2,
-
-    Theta = max_i L_i/(w_i p_i^2),   tau = 2/(1 + sqrt(4 Theta/sigma + 1)),   eta = 1/(tau Theta),
-
-and p_i ~ sqrt(L_i/w_i) minimises Theta. w = L^beta with that p is NU_ACDM (Algorithm 1).
-
-Where h_i is smooth, it is part of f and a step is a coordinate gradient step (L_i includes its curvature). Where it is
-not, it enters by its proximal step; its strong convexity m_i, if it has any, is moved into f (L_i grows by m_i).
-"""
+"""Methods: immutable descriptions that turn an objective into a `Schedule` for the kernel."""
 
 from __future__ import annotations
 
@@ -18,14 +7,24 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from coordwise import kernels
 from coordwise.kernels import Plan
 from coordwise.objectives import LinearSystem, Objective
-from coordwise.results import Constants
-from coordwise.sampling import power_distribution
-from coordwise.theory import coupling, speedup
+from coordwise.schedules import (
+    Schedule,
+    Split,
+    constants_of,
+    distribution,
+    inverse,
+    not_strongly_convex,
+    optimal,
+    plain,
+    power,
+    raised,
+    strongly_convex,
+)
 from coordwise.validation import FloatArray, check_array, check_choice, check_number
 
 __all__ = [
@@ -40,88 +39,9 @@ __all__ = [
     "Kaczmarz",
     "Method",
     "NUACDMns",
-    "Schedule",
+    "check_weights",
     "get_method",
 ]
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """A method made concrete for one objective."""
-
-    plan: Plan
-    cells: NDArray[np.uint32] | None  # None: random permutations
-    idle: NDArray[np.bool_]  # coordinates that are never drawn
-    constants: Constants
-    description: str
-    restarts: bool = False  # adaptive restarts (see coordwise.restarts)
-
-    def without_arrays(self) -> Schedule:
-        """What is of interest once a run has taken over the arrays, so that their memory is free again."""
-        plan = replace(self.plan, step=np.empty(0), theta=None, move=None)
-        return replace(self, plan=plan, cells=None, idle=np.empty(0, np.bool_))
-
-
-@dataclass(frozen=True)
-class Split:
-    """What belongs to f and what to the proximal step.
-
-    `L` is the coordinate smoothness of f, `own` the strong convexity of the coordinate terms. With a proximal step,
-    `move` is the part of it that f holds: L = curvature of G + move.
-    """
-
-    prox: bool
-    L: FloatArray
-    own: FloatArray
-    move: FloatArray | None
-    active: NDArray[np.bool_]
-
-    @classmethod
-    def of(cls, objective: Objective, *, move: bool = True) -> Split:
-        """All strong convexity of the terms in f (`move`), or none of it where they enter by a proximal step."""
-        shape = objective.coordinates.shape
-        L = objective.curvature
-        curved = objective.term_curvature
-        gone = np.isinf(curved)  # zero weights: x_i = 0 for good
-        if gone.any():
-            curved, L = np.where(gone, 0.0, curved), np.where(gone, 0.0, L)
-        own = curved if shape.curvature > 0 else np.broadcast_to(0.0, L.shape)
-        prox = not shape.differentiable
-        moved = own if prox and move else None
-        if not prox:
-            L += curved
-        elif moved is not None:
-            L += moved
-        _check_scales(L)
-        return cls(prox, L, own, moved, L > 0)
-
-    def sigma(self, weights: FloatArray) -> float:
-        """min_i own_i / w_i over the active coordinates: strong convexity of the terms in the norm |.|_w."""
-        return float(np.min(self.of_active(self.own) / self.of_active(weights))) if self.active.any() else 0.0
-
-    def of_active(self, values: FloatArray) -> FloatArray:
-        """The active coordinates' part of an array, without a copy if that is all of it."""
-        return values if self.active.all() else values[self.active]
-
-    def holding(self, move: FloatArray) -> Split:
-        """The same split with exactly `move` of the terms' convexity in f; nothing changes without a proximal step.
-
-        Linear coupling needs no more than sigma w_i there, and with more the proximal step could lose its convexity:
-        1/theta_i >= sigma w_i is all that is guaranteed.
-        """
-        if not self.prox or self.move is None:
-            return self
-        move = np.where(self.active, move, 0.0)
-        return replace(self, L=np.where(self.active, self.L - self.move + move, 0.0), move=move)
-
-
-def _check_scales(L: FloatArray) -> None:
-    most, least = np.max(L), np.min(L, where=L > 0, initial=np.inf)
-    if not most <= 1e290 or least < 1e-290:
-        raise ValueError(
-            "A, lam and the weights give coordinate smoothness parameters beyond the range of floating point "
-            f"({least:.3g} to {most:.3g}); rescale A (divide it by a typical row norm) or change lam."
-        )
 
 
 @dataclass(frozen=True)
@@ -189,7 +109,7 @@ class NUACDM(Method):
             return self._adaptive(objective)
         split = Split.of(objective)
         given = None if self.weights is None else check_weights(self.weights, objective.rows.count)
-        weights = _power(split.L, self.beta) if given is None else given
+        weights = power(split.L, self.beta) if given is None else given
         known = split.sigma(weights)
         sigma = known if self.sigma is None else float(self.sigma)
         if not sigma > 0:
@@ -197,17 +117,17 @@ class NUACDM(Method):
         if split.prox and given is None:
             _check_moved(sigma, known)
         split = split.holding(sigma * weights)
-        return _strongly_convex(self, objective, split, weights, _optimal(split, weights), sigma)
+        return strongly_convex(self, objective, split, weights, optimal(split, weights), sigma)
 
     def _adaptive(self, objective: Objective) -> Schedule:
         split = Split.of(objective, move=False)
         weights = (
-            _power(split.L, self.beta) if self.weights is None else check_weights(self.weights, objective.rows.count)
+            power(split.L, self.beta) if self.weights is None else check_weights(self.weights, objective.rows.count)
         )
-        p = _optimal(split, weights)
+        p = optimal(split, weights)
         if split.prox:
-            p = _raised(p, split.active)
-        return _not_strongly_convex(self, objective, split, weights, p, restarts=True, sigma="adaptive")
+            p = raised(p, split.active)
+        return not_strongly_convex(self, objective, split, weights, p, restarts=True, sigma="adaptive")
 
 
 @dataclass(frozen=True)
@@ -227,8 +147,8 @@ class NUACDMns(Method):
     def schedule(self, objective: Objective) -> Schedule:
         """See `Method.schedule`."""
         split = Split.of(objective, move=False)
-        weights = _power(split.L, self.beta)
-        return _not_strongly_convex(self, objective, split, weights, _optimal(split, weights))
+        weights = power(split.L, self.beta)
+        return not_strongly_convex(self, objective, split, weights, optimal(split, weights))
 
 
 @dataclass(frozen=True)
@@ -249,17 +169,17 @@ class ACDM(Method):
     def schedule(self, objective: Objective) -> Schedule:
         """See `Method.schedule`."""
         split = Split.of(objective)
-        sigma = split.sigma(_power(split.L, self.beta)) if self.sigma is None else self.sigma
+        sigma = split.sigma(power(split.L, self.beta)) if self.sigma is None else self.sigma
         if isinstance(sigma, str) or not sigma > 0:
             split = Split.of(objective, move=False)
-            weights = _power(split.L, self.beta)
+            weights = power(split.L, self.beta)
             p = self._distribution(split)
-            return _not_strongly_convex(self, objective, split, weights, p, restarts=True, sigma="adaptive")
-        weights = _power(split.L, self.beta)
+            return not_strongly_convex(self, objective, split, weights, p, restarts=True, sigma="adaptive")
+        weights = power(split.L, self.beta)
         if split.prox:
             _check_moved(sigma, split.sigma(weights))
         split = split.holding(sigma * weights)
-        return _strongly_convex(self, objective, split, weights, self._distribution(split), sigma)
+        return strongly_convex(self, objective, split, weights, self._distribution(split), sigma)
 
     def _distribution(self, split: Split) -> FloatArray:
         share = np.zeros_like(split.L)
@@ -302,15 +222,15 @@ class APCG(Method):
         plan = Plan(
             accelerated=True,
             prox=split.prox,
-            step=_inverse(p) if split.prox else _inverse(split.L),
-            theta=_inverse(p * split.L),
+            step=inverse(p) if split.prox else inverse(split.L),
+            theta=inverse(p * split.L),
             move=split.holding(sigma * split.L).move,
             tau=alpha / (1 + alpha),
             drift=alpha,
             theta_scale=1 / (n * n * alpha),
             couple=alpha,
         )
-        constants = _constants(
+        constants = constants_of(
             objective, split, p, split.L, sigma=sigma, tau=alpha, Theta=float(n) ** 2, contraction=1 - alpha
         )
         return Schedule(plan, kernels.alias_cells(p), ~split.active, constants, self.describe(sigma=sigma))
@@ -326,7 +246,7 @@ class APPROX(Method):
         """See `Method.schedule`."""
         split = Split.of(objective, move=False)
         p = split.active / max(int(split.active.sum()), 1)
-        return _not_strongly_convex(self, objective, split, split.L, p)
+        return not_strongly_convex(self, objective, split, split.L, p)
 
 
 @dataclass(frozen=True)
@@ -342,7 +262,7 @@ class RCDM(Method):
     def schedule(self, objective: Objective) -> Schedule:
         """See `Method.schedule`."""
         split = Split.of(objective, move=False)
-        return _plain(self, objective, split, _distribution(split.L, 1 - self.beta), self.beta)
+        return plain(self, objective, split, distribution(split.L, 1 - self.beta), self.beta)
 
 
 @dataclass(frozen=True)
@@ -359,7 +279,7 @@ class Kaczmarz(Method):
                 "'rcdm' (the same step on other objectives)."
             )
         split = Split.of(objective, move=False)
-        return _plain(self, objective, split, _distribution(split.L, 1.0), 0.0)
+        return plain(self, objective, split, distribution(split.L, 1.0), 0.0)
 
 
 @dataclass(frozen=True)
@@ -387,13 +307,13 @@ class SDCA(Method):
         curvature = objective.curvature
         active = curvature > 0
         if self.order == "norms":
-            p = _distribution(np.where(active, split.L, 0.0), 1.0)
+            p = distribution(np.where(active, split.L, 0.0), 1.0)
         else:
             p = active / max(int(active.sum()), 1)
         # A coordinate that G does not see starts at its minimiser; any positive curvature keeps it there.
         plan = Plan(accelerated=False, prox=True, step=np.where(active, curvature, 1.0))
         cells = None if self.order == "permutation" else kernels.alias_cells(p)
-        constants = _constants(objective, split, p if active.any() else split.active / 1.0, np.ones_like(split.L))
+        constants = constants_of(objective, split, p if active.any() else split.active / 1.0, np.ones_like(split.L))
         return Schedule(plan, cells, ~active, constants, self.describe())
 
 
@@ -458,129 +378,3 @@ def check_weights(weights: Any, count: int) -> FloatArray:
     if np.any(array <= 0):
         raise ValueError("weights must be positive, one per coordinate.")
     return array
-
-
-def _power(L: FloatArray, power: float) -> FloatArray:
-    """L^power with 1 where L = 0 (never used there)."""
-    return np.broadcast_to(1.0, L.shape) if power == 0 else np.where(L > 0, L, 1.0) ** power
-
-
-def _inverse(values: FloatArray) -> FloatArray:
-    return np.divide(1.0, values, out=np.zeros_like(values), where=values > 0)
-
-
-def _distribution(L: FloatArray, power: float) -> FloatArray:
-    return power_distribution(L, power) if np.any(L > 0) else np.full_like(L, 1 / len(L))
-
-
-def _optimal(split: Split, weights: FloatArray) -> FloatArray:
-    """p_i ~ sqrt(L_i/w_i), which minimises Theta."""
-    return _distribution(split.L / weights, 0.5)
-
-
-def _raised(p: FloatArray, active: NDArray[np.bool_]) -> FloatArray:
-    """No p_i below half of uniform: the proximal ns form starts at tau_0 = min_i p_i, which a short row would ruin."""
-    raised = np.where(active, np.maximum(p, 0.5 / max(int(active.sum()), 1)), 0.0)
-    return raised / raised.sum() if active.any() else p
-
-
-def _theta(split: Split, weights: FloatArray, p: FloatArray) -> float:
-    if not split.active.any():
-        return 1.0
-    return float(np.max(split.of_active(split.L) / (split.of_active(weights) * split.of_active(p) ** 2)))
-
-
-def _strongly_convex(
-    method: Method, objective: Objective, split: Split, weights: FloatArray, p: FloatArray, sigma: float
-) -> Schedule:
-    """Algorithm 1 for any p and w, with its proximal form."""
-    Theta = _theta(split, weights, p)
-    tau = coupling(Theta, sigma)
-    if split.prox:
-        # y stays a convex combination of the z's, hence in the domain, while tau/((1-tau) p_i) <= 1.
-        lowest = float(split.of_active(p).min())
-        tau = min(tau, lowest / (1 + lowest))
-    plan = Plan(
-        accelerated=True,
-        prox=split.prox,
-        step=_inverse(p) if split.prox else _inverse(split.L),
-        theta=_inverse(p * weights),
-        move=split.move,
-        tau=tau,
-        drift=tau,
-        theta_scale=(1 - tau) / (tau * Theta),
-        couple=tau / (1 - tau),
-    )
-    constants = _constants(objective, split, p, weights, sigma=sigma, tau=tau, Theta=Theta, contraction=1 - tau)
-    return Schedule(plan, kernels.alias_cells(p), ~split.active, constants, method.describe(sigma=sigma))
-
-
-def _not_strongly_convex(
-    method: Method,
-    objective: Objective,
-    split: Split,
-    weights: FloatArray,
-    p: FloatArray,
-    restarts: bool = False,
-    **found: object,
-) -> Schedule:
-    """Algorithm 2 for any p and w, with its proximal form."""
-    Theta = _theta(split, weights, p)
-    lowest = float(split.of_active(p).min()) if split.active.any() else 1.0
-    plan = Plan(
-        accelerated=True,
-        prox=split.prox,
-        step=_inverse(p) if split.prox else _inverse(split.L),
-        theta=_inverse(p * weights),
-        rule=kernels.RECURRENT if split.prox else kernels.VANISHING,
-        tau=lowest if split.prox else 1.0,
-        theta_scale=1 / Theta,
-    )
-    constants = _constants(objective, split, p, weights, Theta=Theta)
-    return Schedule(plan, kernels.alias_cells(p), ~split.active, constants, method.describe(**found), restarts)
-
-
-def _plain(method: Method, objective: Objective, split: Split, p: FloatArray, beta: float) -> Schedule:
-    """x_i -= g_i/L_i, or its proximal form; sigma/S_{1-beta} a step with strong convexity."""
-    step = np.where(split.active, split.L, 1.0) if split.prox else _inverse(split.L)
-    weights = _power(split.L, beta)
-    own = Split.of(objective)
-    sigma = own.sigma(_power(own.L, beta))
-    contraction = None
-    if sigma > 0 and not split.prox:
-        contraction = 1 - sigma / float(np.sum(split.L[split.active] ** (1 - beta)))
-    constants = _constants(
-        objective, split, p, weights, sigma=sigma if contraction is not None else None, contraction=contraction
-    )
-    plan = Plan(accelerated=False, prox=split.prox, step=step)
-    return Schedule(plan, kernels.alias_cells(p), ~split.active, constants, method.describe())
-
-
-def _constants(
-    objective: Objective,
-    split: Split,
-    p: FloatArray,
-    weights: FloatArray,
-    *,
-    sigma: float | None = None,
-    tau: float | None = None,
-    Theta: float | None = None,
-    contraction: float | None = None,
-) -> Constants:
-    L = split.of_active(split.L) if split.active.any() else np.zeros(1)
-    per_step = float(np.dot(p, objective.rows.lengths))
-    per_pass = objective.rows.nnz / per_step if per_step > 0 else float(objective.rows.count)
-    ratio = L / split.of_active(weights) if split.active.any() else np.ones(1)
-    return Constants(
-        L_min=float(L.min()),
-        L_mean=float(L.mean()),
-        L_max=float(L.max()),
-        L_sum=float(L.sum()),
-        iterations_per_pass=per_pass,
-        S=float(np.sqrt(ratio).sum()),
-        Theta=Theta,
-        sigma=sigma,
-        tau=tau,
-        rate_per_pass=None if contraction is None else float(contraction**per_pass),
-        speedup=speedup(ratio, beta=0.0),
-    )

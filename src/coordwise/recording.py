@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from coordwise.kernels import NO_LIMIT, NO_PACKING, Run, Terms
-from coordwise.methods import SDCA, Schedule
+from coordwise.methods import SDCA
 from coordwise.objectives import Objective
 from coordwise.results import Certificate, History, Result, Status
+from coordwise.schedules import Schedule
 from coordwise.validation import FloatArray
 
 Exact = tuple[FloatArray, Certificate]

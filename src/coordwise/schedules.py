@@ -1,0 +1,257 @@
+"""Schedules: what a method comes down to on one objective, and the three recursions methods are made of.
+
+The accelerated methods share one recursion (linear coupling). With a distribution p, norm weights w_i > 0 and sigma the
+strong convexity in |x|_w^2 = sum_i w_i x_i^2,
+
+    Theta = max_i L_i/(w_i p_i^2),   tau = 2/(1 + sqrt(4 Theta/sigma + 1)),   eta = 1/(tau Theta),
+
+and p_i ~ sqrt(L_i/w_i) minimises Theta. w = L^beta with that p is NU_ACDM (Algorithm 1).
+
+Where h_i is smooth, it is part of f and a step is a coordinate gradient step (L_i includes its curvature). Where it is
+not, it enters by its proximal step, and f holds sigma w_i of its strong convexity (L_i grows by as much).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coordwise import kernels
+from coordwise.kernels import Plan
+from coordwise.objectives import Objective
+from coordwise.results import Constants
+from coordwise.sampling import power_distribution
+from coordwise.theory import coupling, speedup
+from coordwise.validation import FloatArray
+
+__all__ = [
+    "Schedule",
+    "Split",
+    "constants_of",
+    "distribution",
+    "inverse",
+    "not_strongly_convex",
+    "optimal",
+    "plain",
+    "power",
+    "raised",
+    "strongly_convex",
+]
+
+
+class Described(Protocol):
+    """What a schedule wants to know of its method: how to name it."""
+
+    def describe(self, **found: object) -> str:
+        """Name and parameters, with what was found out about them."""
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A method made concrete for one objective."""
+
+    plan: Plan
+    cells: NDArray[np.uint32] | None  # None: random permutations
+    idle: NDArray[np.bool_]  # coordinates that are never drawn
+    constants: Constants
+    description: str
+    restarts: bool = False  # adaptive restarts (see coordwise.restarts)
+
+    def without_arrays(self) -> Schedule:
+        """What is of interest once a run has taken over the arrays, so that their memory is free again."""
+        plan = replace(self.plan, step=np.empty(0), theta=None, move=None)
+        return replace(self, plan=plan, cells=None, idle=np.empty(0, np.bool_))
+
+
+@dataclass(frozen=True)
+class Split:
+    """What belongs to f and what to the proximal step.
+
+    `L` is the coordinate smoothness of f, `own` the strong convexity of the coordinate terms. With a proximal step,
+    `move` is the part of it that f holds: L = curvature of G + move.
+    """
+
+    prox: bool
+    L: FloatArray
+    own: FloatArray
+    base: FloatArray | None  # with a proximal step that f shares: the curvature of G alone
+    move: FloatArray | None
+    active: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, objective: Objective, *, move: bool = True) -> Split:
+        """All strong convexity of the terms in f (`move`), or none of it where they enter by a proximal step."""
+        shape = objective.coordinates.shape
+        L = objective.curvature
+        curved = objective.term_curvature
+        gone = np.isinf(curved)  # zero weights: x_i = 0 for good
+        if gone.any():
+            curved, L = np.where(gone, 0.0, curved), np.where(gone, 0.0, L)
+        own = curved if shape.curvature > 0 else np.broadcast_to(0.0, L.shape)
+        prox, base, moved = not shape.differentiable, None, None
+        if not prox:
+            L += curved
+        elif move:
+            base, moved, L = L, own, L + own
+        _check_scales(L)
+        return cls(prox, L, own, base, moved, L > 0)
+
+    def sigma(self, weights: FloatArray) -> float:
+        """min_i own_i / w_i over the active coordinates: strong convexity of the terms in the norm |.|_w."""
+        return float(np.min(self.of_active(self.own) / self.of_active(weights))) if self.active.any() else 0.0
+
+    def of_active(self, values: FloatArray) -> FloatArray:
+        """The active coordinates' part of an array, without a copy if that is all of it."""
+        return values if self.active.all() else values[self.active]
+
+    def holding(self, move: FloatArray) -> Split:
+        """The same split with exactly `move` of the terms' convexity in f; nothing changes without a proximal step.
+
+        Linear coupling needs no more than sigma w_i there, and with more the proximal step could lose its convexity:
+        1/theta_i >= sigma w_i is all that is guaranteed.
+        """
+        if self.base is None:
+            return self
+        move = np.where(self.active, move, 0.0)
+        return replace(self, L=self.base + move, move=move)
+
+
+def _check_scales(L: FloatArray) -> None:
+    most, least = np.max(L), np.min(L, where=L > 0, initial=np.inf)
+    if not most <= 1e290 or least < 1e-290:
+        raise ValueError(
+            "A, lam and the weights give coordinate smoothness parameters beyond the range of floating point "
+            f"({least:.3g} to {most:.3g}); rescale A (divide it by a typical row norm) or change lam."
+        )
+
+
+def power(L: FloatArray, power: float) -> FloatArray:
+    """L^power with 1 where L = 0 (never used there)."""
+    return np.broadcast_to(1.0, L.shape) if power == 0 else np.where(L > 0, L, 1.0) ** power
+
+
+def inverse(values: FloatArray) -> FloatArray:
+    """1/values, with 0 for 0: such coordinates are never drawn."""
+    return np.divide(1.0, values, out=np.zeros_like(values), where=values > 0)
+
+
+def distribution(L: FloatArray, power: float) -> FloatArray:
+    """p_i ~ L_i^power; uniform if no L_i is positive and nothing depends on it."""
+    return power_distribution(L, power) if np.any(L > 0) else np.full_like(L, 1 / len(L))
+
+
+def optimal(split: Split, weights: FloatArray) -> FloatArray:
+    """p_i ~ sqrt(L_i/w_i), which minimises Theta."""
+    return distribution(split.L / weights, 0.5)
+
+
+def raised(p: FloatArray, active: NDArray[np.bool_]) -> FloatArray:
+    """No p_i below half of uniform: the proximal ns form starts at tau_0 = min_i p_i, which a short row would ruin."""
+    raised = np.where(active, np.maximum(p, 0.5 / max(int(active.sum()), 1)), 0.0)
+    return raised / raised.sum() if active.any() else p
+
+
+def largest_theta(split: Split, weights: FloatArray, p: FloatArray) -> float:
+    if not split.active.any():
+        return 1.0
+    return float(np.max(split.of_active(split.L) / (split.of_active(weights) * split.of_active(p) ** 2)))
+
+
+def strongly_convex(
+    method: Described, objective: Objective, split: Split, weights: FloatArray, p: FloatArray, sigma: float
+) -> Schedule:
+    """Algorithm 1 for any p and w, with its proximal form."""
+    Theta = largest_theta(split, weights, p)
+    tau = coupling(Theta, sigma)
+    if split.prox:
+        # y stays a convex combination of the z's, hence in the domain, while tau/((1-tau) p_i) <= 1.
+        lowest = float(split.of_active(p).min())
+        tau = min(tau, lowest / (1 + lowest))
+    plan = Plan(
+        accelerated=True,
+        prox=split.prox,
+        step=inverse(p) if split.prox else inverse(split.L),
+        theta=inverse(p * weights),
+        move=split.move,
+        tau=tau,
+        drift=tau,
+        theta_scale=(1 - tau) / (tau * Theta),
+        couple=tau / (1 - tau),
+    )
+    constants = constants_of(objective, split, p, weights, sigma=sigma, tau=tau, Theta=Theta, contraction=1 - tau)
+    return Schedule(plan, kernels.alias_cells(p), ~split.active, constants, method.describe(sigma=sigma))
+
+
+def not_strongly_convex(
+    method: Described,
+    objective: Objective,
+    split: Split,
+    weights: FloatArray,
+    p: FloatArray,
+    restarts: bool = False,
+    **found: object,
+) -> Schedule:
+    """Algorithm 2 for any p and w, with its proximal form."""
+    Theta = largest_theta(split, weights, p)
+    lowest = float(split.of_active(p).min()) if split.active.any() else 1.0
+    plan = Plan(
+        accelerated=True,
+        prox=split.prox,
+        step=inverse(p) if split.prox else inverse(split.L),
+        theta=inverse(p * weights),
+        rule=kernels.RECURRENT if split.prox else kernels.VANISHING,
+        tau=lowest if split.prox else 1.0,
+        theta_scale=1 / Theta,
+    )
+    constants = constants_of(objective, split, p, weights, Theta=Theta)
+    return Schedule(plan, kernels.alias_cells(p), ~split.active, constants, method.describe(**found), restarts)
+
+
+def plain(method: Described, objective: Objective, split: Split, p: FloatArray, beta: float) -> Schedule:
+    """x_i -= g_i/L_i, or its proximal form; sigma/S_{1-beta} a step with strong convexity."""
+    step = np.where(split.active, split.L, 1.0) if split.prox else inverse(split.L)
+    weights = power(split.L, beta)
+    own = Split.of(objective)
+    sigma = own.sigma(power(own.L, beta))
+    contraction = None
+    if sigma > 0 and not split.prox:
+        contraction = 1 - sigma / float(np.sum(split.L[split.active] ** (1 - beta)))
+    constants = constants_of(
+        objective, split, p, weights, sigma=sigma if contraction is not None else None, contraction=contraction
+    )
+    plan = Plan(accelerated=False, prox=split.prox, step=step)
+    return Schedule(plan, kernels.alias_cells(p), ~split.active, constants, method.describe())
+
+
+def constants_of(
+    objective: Objective,
+    split: Split,
+    p: FloatArray,
+    weights: FloatArray,
+    *,
+    sigma: float | None = None,
+    tau: float | None = None,
+    Theta: float | None = None,
+    contraction: float | None = None,
+) -> Constants:
+    """What the result reports of the theory; `contraction` is the factor per step that it promises."""
+    L = split.of_active(split.L) if split.active.any() else np.zeros(1)
+    per_step = float(np.dot(p, objective.rows.lengths))
+    per_pass = objective.rows.nnz / per_step if per_step > 0 else float(objective.rows.count)
+    ratio = L / split.of_active(weights) if split.active.any() else np.ones(1)
+    return Constants(
+        L_min=float(L.min()),
+        L_mean=float(L.mean()),
+        L_max=float(L.max()),
+        L_sum=float(L.sum()),
+        iterations_per_pass=per_pass,
+        S=float(np.sqrt(ratio).sum()),
+        Theta=Theta,
+        sigma=sigma,
+        tau=tau,
+        rate_per_pass=None if contraction is None else float(contraction**per_pass),
+        speedup=speedup(ratio, beta=0.0),
+    )
