@@ -106,38 +106,21 @@ def test_random_states():
     assert not np.array_equal(*fresh)
 
 
-def test_two_threads_at_once_equal_one_after_the_other():
-    problems = [ridge(seed=s).dual() for s in (1, 2)]
-    alone = [cw.solve(p, tol=1e-11).x for p in problems]
+@pytest.mark.parametrize("shared", [False, True], ids=["two objectives", "one objective"])
+def test_two_threads_at_once_equal_one_after_the_other(shared):
+    objectives = [ridge(seed=3).dual()] * 2 if shared else [ridge(seed=s).dual() for s in (1, 2)]
     together = [None, None]
 
     def work(k):
-        together[k] = cw.solve(problems[k], tol=1e-11).x
+        together[k] = cw.solve(objectives[k], tol=1e-11, random_state=k).x
 
     threads = [threading.Thread(target=work, args=(k,)) for k in range(2)]
     for t in threads:
         t.start()
     for t in threads:
         t.join()
-    for one, other in zip(alone, together, strict=True):
-        np.testing.assert_array_equal(one, other)
-
-
-def test_two_threads_on_one_objective():
-    objective = ridge(seed=3).dual()
-    alone = [cw.solve(objective, tol=1e-11, random_state=s).x for s in range(2)]
-    together = [None, None]
-
-    def work(s):
-        together[s] = cw.solve(objective, tol=1e-11, random_state=s).x
-
-    threads = [threading.Thread(target=work, args=(s,)) for s in range(2)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
-    for one, other in zip(alone, together, strict=True):
-        np.testing.assert_array_equal(one, other)
+    for k in range(2):
+        np.testing.assert_array_equal(together[k], cw.solve(objectives[k], tol=1e-11, random_state=k).x)
 
 
 def test_callback_sees_progress_and_stops():
