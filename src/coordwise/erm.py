@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -77,9 +77,9 @@ class ERM:
     ) -> None:
         self.loss = get_loss(loss)
         self.penalty = get_penalty(penalty, lam, l1_ratio, positive)
-        self.A = A
+        self.A = as_matrix(A, "A")
         self._rows: dict[str, Rows] = {}
-        n, d = self._shape()
+        n, d = (int(length) for length in self.A.shape)
         self.n_samples, self.n_features = n, d
         self.b, self.flat = targets(b, n, "rows of A")
         if self.loss.classification:
@@ -97,20 +97,16 @@ class ERM:
         outputs = "" if self.flat else f", {self.b.shape[1]} outputs"
         return f"ERM({self.n_samples} x {self.n_features}{outputs}, loss={self.loss}, penalty={self.penalty})"
 
-    def _shape(self) -> tuple[int, int]:
-        self.A = as_matrix(self.A, "A")
-        return int(self.A.shape[0]), int(self.A.shape[1])
-
-    def rows(self, by: str) -> Rows:
+    def rows(self, by: Literal["rows", "columns"]) -> Rows:
         """A by rows or by columns, prepared once."""
         if by not in self._rows:
-            self._rows[by] = Rows(self.A, by)  # type: ignore[arg-type]
+            self._rows[by] = Rows(self.A, by)
         return self._rows[by]
 
     def _any_rows(self) -> tuple[Rows, bool]:
         """Whichever direction is prepared already, and whether it is by rows."""
-        by = "columns" if "columns" in self._rows and "rows" not in self._rows else "rows"
-        return self.rows(by), by == "rows"
+        by_rows = "rows" in self._rows or "columns" not in self._rows
+        return self.rows("rows" if by_rows else "columns"), by_rows
 
     @property
     def terms(self) -> Terms:
@@ -203,7 +199,7 @@ class DualERM(Objective):
                 )
             penalty = penalty.smoothed(check_number("smoothing", smoothing, low=0, strictly=True))
             error = smoothing / 2 * (problem.value_at_zero / problem.penalty.l1) ** 2
-            self.smoothing_error = float(error[0]) if problem.flat else error
+            self.smoothing_error = problem._scalar(error)
             self.certificate_name = "duality gap of the smoothed problem"
         elif penalty.l2 == 0:
             at_zero = float(np.max(problem.value_at_zero))

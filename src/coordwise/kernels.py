@@ -38,6 +38,15 @@ class Shape:
         """Whether phi* is differentiable on the whole line (with a Lipschitz derivative)."""
         return not self.logistic and self.kink == 0 and np.isinf(self.lower) and np.isinf(self.upper)
 
+    def domain(self, center: Any, weight: Any = 1.0) -> tuple[FloatArray, FloatArray]:
+        """Ends of the interval on which the conjugate of weight * phi(.; center) is finite; {0} for a weight of 0."""
+        center, weight = np.broadcast_arrays(np.asarray(center, float), np.asarray(weight, float))
+        lower, upper, mirrored = (-1.0, 0.0, True) if self.logistic else (self.lower, self.upper, self.mirrored)
+        flip = mirrored & (center < 0)
+        low, high = np.where(flip, -upper, lower), np.where(flip, -lower, upper)
+        with np.errstate(invalid="ignore"):  # 0 * inf, for a weight of 0
+            return np.where(weight == 0, 0.0, low * weight), np.where(weight == 0, 0.0, high * weight)
+
     @property
     def curvature(self) -> float:
         """Strong convexity of phi* (0 if none): phi is 1/curvature-smooth."""
@@ -71,7 +80,7 @@ class Terms:
         )
 
     def derivative(self, t: FloatArray) -> FloatArray:
-        """Scale * s_i phi'(t_i; c_i)."""
+        """scale * s_i phi'(t_i; c_i)."""
         out = np.empty(t.shape)
         self.core.derivatives(t, self.centers, self.weights, out)
         return out
@@ -95,28 +104,19 @@ class Terms:
 
     def bounds(self, shape: tuple[int, ...]) -> tuple[FloatArray, FloatArray]:
         """Ends of the conjugates' domains."""
-        s = self.shape
-        lower, upper, mirrored = (-1.0, 0.0, True) if s.logistic else (s.lower, s.upper, s.mirrored)
-        low, high = np.full(shape, lower), np.full(shape, upper)
-        if mirrored and self.centers is not None:
-            flip = self.centers < 0
-            low[flip], high[flip] = -upper, -lower
-        if self.weights is not None:
-            weights = self.weights[:, None]
-            with np.errstate(invalid="ignore"):
-                low, high = np.where(weights == 0, 0.0, low * weights), np.where(weights == 0, 0.0, high * weights)
-        return low, high
+        centers = np.broadcast_to(0.0, shape) if self.centers is None else self.centers
+        return self.shape.domain(centers, 1.0 if self.weights is None else self.weights[:, None])
 
     def subgradients(self, t: FloatArray) -> FloatArray:
         """s_i phi'(t_i; c_i), in the domain of the conjugates to the last bit."""
         return replace(self, scale=1.0).derivative(t)
 
     def minimizers(self, count: int, outputs: int) -> FloatArray:
-        """Argmin of every conjugate, phi'(0) (infinite where it has none)."""
+        """argmin of every conjugate, phi'(0) (infinite where it has none)."""
         return self.subgradients(np.zeros((count, outputs)))
 
     def prox(self, i: int, k: int, rhs: float, kappa: float) -> float:
-        """Argmin over y of h(y) + kappa/2 y^2 - rhs y, with h = scale * (s_i phi)^* of output k."""
+        """argmin over y of h(y) + kappa/2 y^2 - rhs y, with h = scale * (s_i phi)^* of output k."""
         center = 0.0 if self.centers is None else float(self.centers[i, k])
         weight = 1.0 if self.weights is None else float(self.weights[i])
         return float(self.core.prox(rhs, kappa, center, weight))

@@ -64,17 +64,7 @@ class Loss:
 
     def domain(self, b: ArrayLike, weight: ArrayLike = 1.0) -> tuple[FloatArray, FloatArray]:
         """Ends of the interval on which the conjugate is finite."""
-        b, weight = np.broadcast_arrays(np.asarray(b, float), np.asarray(weight, float))
-        s = self.shape
-        lower, upper, mirrored = (-1.0, 0.0, True) if s.logistic else (s.lower, s.upper, s.mirrored)
-        flip = mirrored & (b < 0)
-        low = np.where(flip, -upper, lower)
-        high = np.where(flip, -lower, upper)
-        with np.errstate(invalid="ignore"):
-            low = np.where(np.isinf(low), low, low * weight)
-            high = np.where(np.isinf(high), high, high * weight)
-        gone = weight == 0  # the conjugate of zero is finite at zero alone
-        return np.where(gone, 0.0, low), np.where(gone, 0.0, high)
+        return self.shape.domain(b, weight)
 
     def value(self, t: ArrayLike, b: ArrayLike, weight: ArrayLike = 1.0) -> FloatArray:
         """weight * phi(t; b)."""
@@ -115,7 +105,7 @@ class Loss:
         return np.where(inside, value, np.inf)
 
     def prox_conjugate(self, z: ArrayLike, step: ArrayLike, b: ArrayLike, weight: ArrayLike = 1.0) -> FloatArray:
-        """Argmin over y of step * (weight phi)^*(y; b) + (y - z)^2 / 2."""
+        """argmin over y of step * (weight phi)^*(y; b) + (y - z)^2 / 2."""
         z, step, b, weight = np.broadcast_arrays(*(np.asarray(v, float) for v in (z, step, b, weight)))
         if not (np.all(step > 0) and np.all(weight >= 0)):
             raise ValueError("step must be positive and weight non-negative.")

@@ -238,7 +238,10 @@ class APCG(Method):
 
 @dataclass(frozen=True)
 class APPROX(Method):
-    """APPROX (Fercoq and Richtarik), serial: uniform sampling, norm weights L, no strong convexity needed."""
+    """APPROX (Fercoq and Richtarik), serial: uniform sampling, norm weights L, no strong convexity needed.
+
+    With a proximal term tau_0 = 1/n as published; without one tau_0 = 1, as in Algorithm 2.
+    """
 
     name: ClassVar[str] = "approx"
 

@@ -120,6 +120,10 @@ class Objective(ABC):
         """An array with outputs as last axis, in the user's dimensions."""
         return x[:, 0] if self.flat else x
 
+    def scalar(self, values: FloatArray) -> Any:
+        """One number per output; a float where the user gave one output as a vector."""
+        return float(values[0]) if self.flat else values
+
 
 class LinearSystem(Objective):
     """Ax = b by row action: minimise over y in R^m   (1/2) |A'y|^2 - <b, y>;   the solution is x = A'y (section 2).
@@ -207,7 +211,7 @@ class LeastSquares(Objective):
 
 
 def targets(b: Any, count: int, what: str) -> tuple[FloatArray, bool]:
-    """B as (count, K), and whether it was one-dimensional."""
+    """b as (count, K), and whether it was one-dimensional."""
     array = check_array("b", b)
     if array.ndim not in (1, 2) or array.shape[0] != count:
         raise ValueError(

@@ -214,12 +214,8 @@ class Log:
         left = math.nan
         if rate is not None and 0 < rate < 1 and error > 0:
             left = max(math.log(self.tol / error) / math.log(rate), 0.0) if self.tol > 0 else math.inf
-        value, gap, scale = map(self.scalar, (self.current.value, self.current.gap, self.current.scale))
+        value, gap, scale = map(self.objective.scalar, (self.current.value, self.current.gap, self.current.scale))
         return Progress(self.iterations, self.passes, self.seconds, value, gap, scale, self.restarts, left)
-
-    def scalar(self, values: FloatArray) -> Any:
-        """A float where the user gave one output as a vector."""
-        return float(values[0]) if self.objective.flat else values
 
     def storage(self) -> str:
         """How the matrix was stored, and every copy that was made of it."""
@@ -240,10 +236,10 @@ class Log:
         return Result(
             x=objective.shaped(x),
             w=objective.shaped(x if w is None else w),
-            value=self.scalar(certificate.value),
-            gap=self.scalar(certificate.gap),
-            primal=self.scalar(certificate.primal),
-            scale=self.scalar(certificate.scale),
+            value=objective.scalar(certificate.value),
+            gap=objective.scalar(certificate.gap),
+            primal=objective.scalar(certificate.primal),
+            scale=objective.scalar(certificate.scale),
             status=status,
             iterations=self.iterations,
             passes=self.passes,

@@ -4,7 +4,9 @@ Theorem 6.1 bounds a period of T steps from x_0 by f(y_T) - f* <= 2 S^2 |x_0 - x
 quadratically, (sigma/2) |x_0 - x*|_w^2 <= f(x_0) - f*, that is 4 S^2/(sigma (T + 1)^2) times the error at x_0. A period
 that divides the error by e^2 thus ends within 2e S/sqrt(sigma) steps, whatever sigma is, and e^2 makes the number of
 steps per factor e smallest. Waiting for the certificate to fall by e^2 needs no sigma and cannot lose the O(1/T^2)
-bound: if it never falls that far, the momentum is never touched.
+bound: if it never falls that far, the momentum is never touched. (The certificate stands for f - f*: a duality gap
+bounds it from above; a residual or gradient norm goes like its square root, so e^2 asks for more there, which was also
+the faster choice of e and e^2 where it was measured.)
 """
 
 from __future__ import annotations

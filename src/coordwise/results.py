@@ -35,8 +35,8 @@ _HELP = {
     "linear system without a solution never does (use LeastSquares).",
     Status.STOPPED: "The callback asked to stop.",
     Status.INTERRUPTED: "Interrupted (Ctrl-C); the best point so far is returned.",
-    Status.DIVERGED: "The iterates left the range of floating-point numbers; the best point so far is returned. A "
-    "sigma that was given too large does this.",
+    Status.DIVERGED: "The certificate left the range of floating-point numbers; the best point so far is returned. "
+    "Rescale A and b.",
     Status.INCONSISTENT: "The system has no solution: a zero row has a non-zero right-hand side. Use LeastSquares.",
 }
 

@@ -128,9 +128,9 @@ def _check_scales(L: FloatArray) -> None:
         )
 
 
-def power(L: FloatArray, power: float) -> FloatArray:
-    """L^power with 1 where L = 0 (never used there)."""
-    return np.broadcast_to(1.0, L.shape) if power == 0 else np.where(L > 0, L, 1.0) ** power
+def power(L: FloatArray, exponent: float) -> FloatArray:
+    """L^exponent with 1 where L = 0 (never used there)."""
+    return np.broadcast_to(1.0, L.shape) if exponent == 0 else np.where(L > 0, L, 1.0) ** exponent
 
 
 def inverse(values: FloatArray) -> FloatArray:
@@ -138,9 +138,9 @@ def inverse(values: FloatArray) -> FloatArray:
     return np.divide(1.0, values, out=np.zeros_like(values), where=values > 0)
 
 
-def distribution(L: FloatArray, power: float) -> FloatArray:
-    """p_i ~ L_i^power; uniform if no L_i is positive and nothing depends on it."""
-    return power_distribution(L, power) if np.any(L > 0) else np.full_like(L, 1 / len(L))
+def distribution(L: FloatArray, exponent: float) -> FloatArray:
+    """p_i ~ L_i^exponent; uniform if no L_i is positive and nothing depends on it."""
+    return power_distribution(L, exponent) if np.any(L > 0) else np.full_like(L, 1 / len(L))
 
 
 def optimal(split: Split, weights: FloatArray) -> FloatArray:
@@ -150,11 +150,12 @@ def optimal(split: Split, weights: FloatArray) -> FloatArray:
 
 def raised(p: FloatArray, active: NDArray[np.bool_]) -> FloatArray:
     """No p_i below half of uniform: the proximal ns form starts at tau_0 = min_i p_i, which a short row would ruin."""
-    raised = np.where(active, np.maximum(p, 0.5 / max(int(active.sum()), 1)), 0.0)
-    return raised / raised.sum() if active.any() else p
+    higher = np.where(active, np.maximum(p, 0.5 / max(int(active.sum()), 1)), 0.0)
+    return higher / higher.sum() if active.any() else p
 
 
 def largest_theta(split: Split, weights: FloatArray, p: FloatArray) -> float:
+    """Theta = max_i L_i/(w_i p_i^2)."""
     if not split.active.any():
         return 1.0
     return float(np.max(split.of_active(split.L) / (split.of_active(weights) * split.of_active(p) ** 2)))
@@ -214,14 +215,11 @@ def plain(method: Described, objective: Objective, split: Split, p: FloatArray, 
     """x_i -= g_i/L_i, or its proximal form; sigma/S_{1-beta} a step with strong convexity."""
     step = np.where(split.active, split.L, 1.0) if split.prox else inverse(split.L)
     weights = power(split.L, beta)
-    own = Split.of(objective)
-    sigma = own.sigma(power(own.L, beta))
-    contraction = None
-    if sigma > 0 and not split.prox:
-        contraction = 1 - sigma / float(np.sum(split.L[split.active] ** (1 - beta)))
-    constants = constants_of(
-        objective, split, p, weights, sigma=sigma if contraction is not None else None, contraction=contraction
-    )
+    sigma = contraction = None
+    if not split.prox and (known := split.sigma(weights)) > 0:
+        sigma = known
+        contraction = 1 - sigma / float(np.sum(split.of_active(split.L) ** (1 - beta)))
+    constants = constants_of(objective, split, p, weights, sigma=sigma, contraction=contraction)
     plan = Plan(accelerated=False, prox=split.prox, step=step)
     return Schedule(plan, kernels.alias_cells(p), ~split.active, constants, method.describe())
 
