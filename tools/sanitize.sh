@@ -19,7 +19,8 @@ if [ $# -eq 0 ]; then
 fi
 
 # Python itself is not instrumented, so the runtime must come first; and with it libstdc++, where the runtime looks for
-# the function that throws exceptions. Python never frees everything, hence no leak detection.
+# the function that throws exceptions. Python never frees everything, hence no leak detection. With capture by file
+# descriptor, pytest would swallow the report of a fault.
 LD_PRELOAD="$("$CXX" -print-file-name=libasan.so) $("$CXX" -print-file-name=libstdc++.so)" \
   ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
-  "$work/venv/bin/pytest" -p no:cacheprovider "$@"
+  "$work/venv/bin/pytest" -p no:cacheprovider --capture=sys "$@"
