@@ -360,7 +360,7 @@ def test_apcg_needs_strong_convexity(loss):
         cw.solve(erm(loss).dual(), "apcg")
 
 
-METHODS_WITH_BETA = [cw.NUACDM, cw.NUACDMns, cw.ACDM, cw.RCDM]
+METHODS_WITH_BETA = [cw.NUACDM, cw.NUACDMns, cw.ACDM, cw.ACDMns, cw.RCDM]
 
 
 @pytest.mark.parametrize("method", METHODS_WITH_BETA)

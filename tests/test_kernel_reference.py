@@ -106,6 +106,8 @@ def test_acdm(ridge, beta):
     sigma = np.min(1 / N / L**beta)
     literal = last(reference.linear_coupling(partial, L, np.zeros(N), weighted(p), p=p, weights=L**beta, sigma=sigma))
     close(compiled(objective, cw.ACDM(beta=beta)).point()[:, 0], literal)
+    literal = last(reference.linear_coupling(partial, L, np.zeros(N), weighted(p), p=p, weights=L**beta, sigma=None))
+    close(compiled(objective, cw.ACDMns(beta=beta)).point()[:, 0], literal)
 
 
 def test_apcg_and_approx(ridge):

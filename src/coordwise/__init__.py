@@ -2,7 +2,7 @@
 
 from coordwise import losses, penalties, theory
 from coordwise.erm import ERM
-from coordwise.methods import ACDM, APCG, APPROX, NUACDM, RCDM, SDCA, Kaczmarz, NUACDMns
+from coordwise.methods import ACDM, APCG, APPROX, NUACDM, RCDM, SDCA, ACDMns, Kaczmarz, NUACDMns
 from coordwise.minimize import Minimum, minimize
 from coordwise.objectives import LeastSquares, LinearSystem
 from coordwise.recording import Progress
@@ -19,6 +19,7 @@ __all__ = [
     "NUACDM",
     "RCDM",
     "SDCA",
+    "ACDMns",
     "Constants",
     "History",
     "Kaczmarz",

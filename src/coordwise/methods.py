@@ -15,6 +15,7 @@ from coordwise.objectives import LinearSystem, Objective
 from coordwise.schedules import (
     Schedule,
     Split,
+    at_least_mean,
     constants_of,
     distribution,
     inverse,
@@ -35,6 +36,7 @@ __all__ = [
     "NUACDM",
     "RCDM",
     "SDCA",
+    "ACDMns",
     "Auto",
     "Kaczmarz",
     "Method",
@@ -173,21 +175,33 @@ class ACDM(Method):
         if isinstance(sigma, str) or not sigma > 0:
             split = Split.of(objective, move=False)
             weights = power(split.L, self.beta)
-            p = self._distribution(split)
+            p = at_least_mean(split, self.beta)
             return not_strongly_convex(self, objective, split, weights, p, restarts=True, sigma="adaptive")
         weights = power(split.L, self.beta)
         if split.prox:
             _check_moved(sigma, split.sigma(weights))
         split = split.holding(sigma * weights)
-        return strongly_convex(self, objective, split, weights, self._distribution(split), sigma)
+        return strongly_convex(self, objective, split, weights, at_least_mean(split, self.beta), sigma)
 
-    def _distribution(self, split: Split) -> FloatArray:
-        share = np.zeros_like(split.L)
-        if not split.active.any():
-            return np.full_like(share, 1 / len(share))
-        part = (split.L[split.active] / split.L.max()) ** (1 - self.beta)
-        share[split.active] = np.maximum(part, part.mean())
-        return share / share.sum()
+
+@dataclass(frozen=True)
+class ACDMns(Method):
+    """ACDM for objectives that need not be strongly convex: its sampling in Algorithm 2, with Theta as guaranteed.
+
+    Lee and Sidford give no such form; next to `NUACDMns` it differs in the probabilities alone.
+    """
+
+    name: ClassVar[str] = "acdm_ns"
+    beta: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_number("beta", self.beta, low=0, high=1)
+
+    def schedule(self, objective: Objective) -> Schedule:
+        """See `Method.schedule`."""
+        split = Split.of(objective, move=False)
+        weights = power(split.L, self.beta)
+        return not_strongly_convex(self, objective, split, weights, at_least_mean(split, self.beta))
 
 
 @dataclass(frozen=True)
@@ -346,7 +360,7 @@ class Auto(Method):
 
 
 METHODS: dict[str, type[Method]] = {
-    method.name: method for method in (Auto, NUACDM, NUACDMns, ACDM, APCG, APPROX, RCDM, Kaczmarz, SDCA)
+    method.name: method for method in (Auto, NUACDM, NUACDMns, ACDM, ACDMns, APCG, APPROX, RCDM, Kaczmarz, SDCA)
 }
 
 

@@ -11,7 +11,19 @@ from typing import Any
 import numpy as np
 
 from coordwise import reference, sampling
-from coordwise.methods import ACDM, APCG, APPROX, NUACDM, RCDM, Auto, Method, NUACDMns, check_weights, get_method
+from coordwise.methods import (
+    ACDM,
+    APCG,
+    APPROX,
+    NUACDM,
+    RCDM,
+    ACDMns,
+    Auto,
+    Method,
+    NUACDMns,
+    check_weights,
+    get_method,
+)
 from coordwise.recording import says_stop
 from coordwise.results import Status
 from coordwise.validation import FloatArray, check_array, check_callable, check_count, check_number, seed_of
@@ -86,8 +98,8 @@ def minimize(
     sigma : float, optional
         Strong convexity of f in the norm sum_i L_i^beta x_i^2 (beta = 1 for apcg); nu_acdm, acdm and apcg need it.
     method : str or Method, default "nu_acdm_ns"
-        nu_acdm, nu_acdm_ns, acdm, apcg, approx or rcdm; auto is nu_acdm with a sigma and nu_acdm_ns without. A sigma
-        in the method object counts if `sigma` is None.
+        nu_acdm, nu_acdm_ns, acdm, acdm_ns, apcg, approx or rcdm; auto is nu_acdm with a sigma and nu_acdm_ns without.
+        A sigma in the method object counts if `sigma` is None.
     prox : callable, (i, t, theta) -> float, optional
         argmin over y of psi_i(y) + (y - t)^2/(2 theta).
     tol : float, default 1e-8
@@ -218,8 +230,9 @@ def _recursion(method: Method, L: FloatArray, sigma: float | None, partial: Any,
         return p, L, lambda indices: reference.apcg(partial, L, x0, indices, sigma=known, prox=prox)
     if isinstance(method, APPROX):
         p, weights, sigma = np.full(n, 1 / n), L, None
-    elif isinstance(method, ACDM):
+    elif isinstance(method, (ACDM, ACDMns)):
         p, weights = reference.acdm_probabilities(L, beta), L**beta
+        sigma = sigma if isinstance(method, ACDM) else None
     elif isinstance(method, NUACDM) and method.weights is not None:
         weights = check_weights(method.weights, n)
         p = sampling.power_distribution(L / weights, 0.5)
@@ -228,7 +241,8 @@ def _recursion(method: Method, L: FloatArray, sigma: float | None, partial: Any,
         sigma = sigma if isinstance(method, NUACDM) else None
     else:
         raise ValueError(
-            f"method={method.name!r} cannot be run on callables; use nu_acdm, nu_acdm_ns, acdm, apcg, approx or rcdm."
+            f"method={method.name!r} cannot be run on callables; use nu_acdm, nu_acdm_ns, acdm, acdm_ns, apcg, approx "
+            "or rcdm."
         )
 
     def steps(indices: Iterator[int]) -> Iterator[FloatArray]:

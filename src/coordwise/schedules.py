@@ -30,6 +30,7 @@ from coordwise.validation import FloatArray
 __all__ = [
     "Schedule",
     "Split",
+    "at_least_mean",
     "constants_of",
     "distribution",
     "inverse",
@@ -146,6 +147,16 @@ def distribution(L: FloatArray, exponent: float) -> FloatArray:
 def optimal(split: Split, weights: FloatArray) -> FloatArray:
     """p_i ~ sqrt(L_i/w_i), which minimises Theta."""
     return distribution(split.L / weights, 0.5)
+
+
+def at_least_mean(split: Split, beta: float) -> FloatArray:
+    """p_i ~ max(L_i^(1-beta), mean of L^(1-beta)): ACDM's sampling."""
+    share = np.zeros_like(split.L)
+    if not split.active.any():
+        return np.full_like(share, 1 / len(share))
+    part = (split.L[split.active] / split.L.max()) ** (1 - beta)
+    share[split.active] = np.maximum(part, part.mean())
+    return share / share.sum()
 
 
 def raised(p: FloatArray, active: NDArray[np.bool_]) -> FloatArray:

@@ -44,7 +44,8 @@ def solve(
     objective : Objective
         ``ERM(...).dual()``, ``ERM(...).primal()``, ``LinearSystem(A, b)``, ``LeastSquares(A, b)``.
     method : str or Method, default "auto"
-        auto, nu_acdm, nu_acdm_ns, acdm, apcg, approx, rcdm, kaczmarz, sdca; or an object such as ``NUACDM(beta=0.5)``.
+        auto, nu_acdm, nu_acdm_ns, acdm, acdm_ns, apcg, approx, rcdm, kaczmarz, sdca; or an object such as
+        ``NUACDM(beta=0.5)``.
     tol : float, default 1e-8
     max_passes : float, default 1000
         Limit on entries touched / nnz(A).
