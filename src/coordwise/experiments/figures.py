@@ -1,0 +1,136 @@
+"""The figures as SVG and PNG: whole for files, panel by panel for the page."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from coordwise.experiments import curves
+from coordwise.experiments.catalogue import Experiment
+from coordwise.experiments.store import write_whole
+from coordwise.experiments.units import Finding, Unit
+from coordwise.plotting import Band, draw_bands
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["panel_svg", "save_figure"]
+
+PANEL = (4.0, 3.0)  # inches
+
+
+def save_figure(experiment: Experiment, findings: Mapping[str, Finding], folder: Path) -> list[Path]:
+    """All panels in one picture, against passes and (for charts of runs) against iterations / n."""
+    written = []
+    for x in _axes_of(experiment):
+        rows = -(-len(experiment.units) // experiment.columns)
+        with _style() as new_figure:
+            figure = new_figure(PANEL[0] * experiment.columns, PANEL[1] * rows + 0.4)
+            grid = figure.subplots(rows, experiment.columns, squeeze=False)
+            for k, unit in enumerate(experiment.units):
+                panel = grid[k // experiment.columns][k % experiment.columns]
+                _draw(panel, unit, findings[unit.key], experiment, x, legend=k == 0)
+            figure.suptitle(experiment.title)
+            name = experiment.name + ("-iterations" if x == "iterations" else "")
+            for kind in ("svg", "png"):
+                path = folder / f"{name}.{kind}"
+                write_whole(path, _rendered(figure, kind))
+                written.append(path)
+    return written
+
+
+def panel_svg(unit: Unit, finding: Finding, experiment: Experiment, x: curves.X) -> bytes:
+    """One panel as SVG."""
+    with _style() as new_figure:
+        figure = new_figure(*PANEL)
+        _draw(figure.subplots(), unit, finding, experiment, x, legend=True)
+        return _rendered(figure, "svg")
+
+
+def _axes_of(experiment: Experiment) -> tuple[curves.X, ...]:
+    return ("passes",) if experiment.name == "fig1" else ("passes", "iterations")
+
+
+@contextmanager
+def _style() -> Any:
+    """A maker of figures; no pyplot, so no window system and nothing global."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    settings: Any = {
+        "font.size": 9,
+        "axes.titlesize": 10,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "legend.frameon": False,
+        "legend.fontsize": 8,
+        "svg.fonttype": "none",
+        "svg.hashsalt": "coordwise",
+        "path.simplify": True,
+    }
+    with mpl.rc_context(settings):
+        yield lambda width, height: Figure(figsize=(width, height), layout="constrained")
+
+
+def _rendered(figure: Figure, kind: str) -> bytes:
+    out = io.BytesIO()
+    metadata = {"Date": None} if kind == "svg" else {"Software": None}
+    figure.savefig(out, format=kind, dpi=110, metadata=metadata)
+    content = out.getvalue()
+    return re.sub(rb"(\d\.\d\d)\d+", rb"\1", content) if kind == "svg" else content  # a hundredth of a point is enough
+
+
+def _draw(panel: Axes, unit: Unit, finding: Finding, experiment: Experiment, x: curves.X, *, legend: bool) -> None:
+    if experiment.name == "fig1":
+        _draw_norms(panel, unit, finding)
+        return
+    floor = curves.floor_of(finding, experiment.y)
+    bands = {
+        label: curves.band(curves.curves_of(finding, label, x, experiment.y)) for label in curves.labels_of(finding)
+    }
+    shades = [label for label in bands if label.startswith("β")]
+    draw_bands(panel, {label: _ended(band, floor) for label, band in bands.items()}, floor=floor, ordered=shades)
+    if x == "iterations":  # as far as all methods have gone
+        panel.set_xlim(0, min(band.x[-1] for band in bands.values()))
+    else:
+        panel.set_xlim(0, finding.facts["passes"])
+    panel.set_title(unit.title)
+    panel.set_xlabel("passes (entries touched / nnz)" if x == "passes" else "iterations / n")
+    what = "½|x − x*|²" if experiment.name == "fig6" else "P(w) − min P" if experiment.y == "primal" else "D(y) − min D"
+    panel.set_ylabel(what)
+    if legend:
+        panel.legend(ncols=2 if len(bands) > 4 else 1, loc="upper right" if experiment.name == "fig6" else "lower left")
+
+
+def _ended(band: Band, floor: float) -> Band:
+    """The band up to where its median reaches the floor."""
+    if not np.any(at := band.median <= floor * (1 + 1e-9)):
+        return band
+    end = int(np.argmax(at)) + 1
+    return Band(band.x[:end], band.median[:end], band.low[:end], band.high[:end])
+
+
+def _draw_norms(panel: Axes, unit: Unit, finding: Finding) -> None:
+    from matplotlib.ticker import LogFormatterSciNotation, LogLocator, NullFormatter
+
+    low, high = np.array(finding.columns["from"]), np.array(finding.columns["to"])
+    panel.bar(low, finding.columns["rows"], width=high - low, align="edge", color="#0072B2")
+    panel.set_xscale("log")
+    if high[-1] / low[0] < 100:  # one power of ten alone would tell little
+        panel.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
+        panel.xaxis.set_major_formatter(LogFormatterSciNotation(labelOnlyBase=False, minor_thresholds=(9, 9)))
+        panel.xaxis.set_minor_formatter(NullFormatter())
+    panel.margins(x=0.02)
+    zero = finding.facts["zero_rows"]
+    panel.set_title(unit.title + (f" (and {zero:,} rows of norm 0)" if zero else ""))
+    panel.set_xlabel("|aᵢ|²")
+    panel.set_ylabel("rows")
+    panel.grid(axis="y", alpha=0.25, linewidth=0.6)
+    panel.set_axisbelow(True)

@@ -1,0 +1,224 @@
+"""Run what is missing, several units at a time, and keep what is finished."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from coordwise import datasets
+from coordwise.datasets import Dataset
+from coordwise.experiments import paper
+from coordwise.experiments.catalogue import EXPERIMENTS, Experiment
+from coordwise.experiments.claims import Claim, check_claims
+from coordwise.experiments.settings import Settings
+from coordwise.experiments.store import Store
+from coordwise.experiments.units import Finding, Interrupted, Unit
+from coordwise.validation import check_choice, check_count
+
+__all__ = ["Outcome", "Reporter", "experiments_named", "reproduce"]
+
+
+class Reporter(Protocol):
+    """Who is told how a reproduction goes on; always called from the thread that called `reproduce`."""
+
+    def loading(self, name: str) -> None:
+        """A dataset is about to be found and read."""
+
+    def loaded(self, data: Dataset) -> None:
+        """It was."""
+
+    def begin(self, settings: Settings, work: float, units: int, stored: int) -> None:
+        """So much work lies ahead, in so many units; others are stored from an earlier run."""
+
+    def advance(self, work: float, running: Sequence[str]) -> None:
+        """So much of it is done, and these units are being computed."""
+
+    def finished(self, unit: Unit, seconds: float) -> None:
+        """A unit is done and stored."""
+
+    def writing(self) -> None:
+        """All is computed; figures and the page are drawn."""
+
+
+class Silent:
+    """A reporter that says nothing."""
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return lambda *_, **__: None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a reproduction found and wrote."""
+
+    findings: Mapping[str, Finding]
+    claims: list[Claim]
+    data: Mapping[str, Dataset]
+    settings: Settings
+    page: Path
+    seconds: float
+
+
+def experiments_named(names: Iterable[str]) -> list[Experiment]:
+    """Experiments by name, in the paper's order; "all" is every one."""
+    asked = [check_choice("names", name, [*EXPERIMENTS, "all"]) for name in names]
+    return [e for name, e in EXPERIMENTS.items() if "all" in asked or name in asked]
+
+
+def reproduce(
+    names: str | Iterable[str] = "all",
+    *,
+    out: str | os.PathLike[str] = "reproduction",
+    data: str | os.PathLike[str] | None = None,
+    quick: bool | None = None,
+    seed: int = 0,
+    seeds: int | None = None,
+    n_jobs: int | None = None,
+    report: Reporter | None = None,
+) -> Outcome:
+    """Compute tables and figures of the paper and write them, with their numbers and a page, into a folder.
+
+    Finished units are stored in ``out/data`` as they come; a later call with the same data and settings takes them
+    from there. Every number depends on the data, the settings and the seeds alone.
+
+    Parameters
+    ----------
+    names : str or iterable of str, default "all"
+        table1 to table3, fig1 to fig7, or all.
+    out : path, default "reproduction"
+        Created if need be.
+    data : path, optional
+        Folder with the datasets; see `coordwise.datasets.load` for where else they are looked for.
+    quick : bool, optional
+        Fewer seeds and shorter runs; by default if no real data was found for any dataset.
+    seed : int, default 0
+        The first seed; the others follow it.
+    seeds : int, optional
+        How many; 5 by default, 2 if `quick`.
+    n_jobs : int, optional
+        Threads; one per processor by default.
+    report : Reporter, optional
+        Told how it goes on.
+
+    Returns
+    -------
+    Outcome
+
+    Raises
+    ------
+    ValueError
+        For a name that is not known, or a folder without data.
+    KeyboardInterrupt
+        On Ctrl-C, after the threads have stopped; what was finished is stored.
+    """
+    begun = time.perf_counter()
+    chosen = experiments_named([names] if isinstance(names, str) else names)
+    seed = check_count("seed", seed)
+    jobs = (os.cpu_count() or 1) if n_jobs is None else check_count("n_jobs", n_jobs, low=1)
+    told: Any = Silent() if report is None else report
+    loaded: dict[str, Dataset] = {}
+    for name in paper.DATASETS:
+        if any(name in unit.datasets for experiment in chosen for unit in experiment.units):
+            told.loading(name)
+            loaded[name] = datasets.load(name, folder=data, mmap=False)
+            told.loaded(loaded[name])
+    if quick is None:
+        quick = bool(loaded) and not any(found.real for found in loaded.values())
+    count = check_count("seeds", (2 if quick else 5) if seeds is None else seeds, low=1)
+    settings = Settings.quick_look(seed, count) if quick else Settings.full(seed, count)
+
+    folder = Path(out)
+    store = Store(folder / "data", loaded.__getitem__, settings)
+    units = {unit.key: unit for experiment in chosen for unit in experiment.units}
+    findings = {key: found for key, unit in units.items() if (found := store.get(unit)) is not None}
+    missing = [unit for key, unit in units.items() if key not in findings]
+    _compute(missing, len(findings), store, findings, settings, jobs, told)
+
+    told.writing()
+    for key, unit in _others(units):  # of earlier calls, so that the page shows all there is
+        if all(name in loaded for name in unit.datasets) and (found := store.get(unit)) is not None:
+            findings[key] = found
+    findings = {key: findings[key] for e in EXPERIMENTS.values() for key in (u.key for u in e.units) if key in findings}
+    claims = check_claims(findings, all(found.real for found in loaded.values()))
+    from coordwise.experiments.page import write_report
+
+    seconds = time.perf_counter() - begun
+    page = write_report(folder, findings, claims, loaded, settings, seconds)
+    return Outcome(findings, claims, loaded, settings, page, time.perf_counter() - begun)
+
+
+def _others(units: Mapping[str, Unit]) -> list[tuple[str, Unit]]:
+    return [(u.key, u) for e in EXPERIMENTS.values() for u in e.units if u.key not in units]
+
+
+class _Watch:
+    """Counts the work of all threads, and stops them."""
+
+    def __init__(self) -> None:
+        self._stop = threading.Event()
+        self._lock = threading.Lock()
+        self.done = 0.0
+        self.running: dict[str, str] = {}
+
+    @property
+    def stopped(self) -> bool:
+        return self._stop.is_set()
+
+    def stop(self) -> None:
+        self._stop.set()
+
+    def add(self, entries: float) -> None:
+        with self._lock:
+            self.done += entries
+
+
+def _compute(
+    missing: list[Unit],
+    stored: int,
+    store: Store,
+    findings: dict[str, Finding],
+    settings: Settings,
+    jobs: int,
+    told: Any,
+) -> None:
+    """Compute units, the longest first; each is stored as soon as it is finished."""
+    expected = {unit.key: unit.work(store.library, settings) for unit in missing}
+    told.begin(settings, sum(expected.values()), len(missing), stored)
+    watch = _Watch()
+
+    def work(unit: Unit) -> tuple[Unit, Finding, float]:
+        if watch.stopped:
+            raise Interrupted
+        begun = time.perf_counter()
+        watch.running[unit.key] = unit.title
+        try:
+            finding = unit.run(store.library, settings, watch)
+        finally:
+            del watch.running[unit.key]
+        seconds = time.perf_counter() - begun
+        store.put(unit, finding, seconds)
+        return unit, finding, seconds
+
+    with ThreadPoolExecutor(jobs) as pool:
+        waiting: set[Future[tuple[Unit, Finding, float]]] = set()
+        try:
+            for unit in sorted(missing, key=lambda unit: -expected[unit.key]):
+                waiting.add(pool.submit(work, unit))
+            while waiting:
+                done, waiting = wait(waiting, timeout=0.2, return_when=FIRST_COMPLETED)
+                for future in done:
+                    unit, finding, seconds = future.result()
+                    findings[unit.key] = finding
+                    told.finished(unit, seconds)
+                told.advance(watch.done, sorted(watch.running))
+        except BaseException:
+            watch.stop()
+            for future in waiting:
+                future.cancel()
+            raise
