@@ -166,7 +166,7 @@ def test_a_changed_file_is_read_again(place):
     A, _ = datasets.load_file(file)
     assert is_mapped(A.data)
     assert A.shape == (4, 3)
-    assert datasets.load_file(file, n_features=7)[0].shape == (4, 7)
+    assert datasets.load_file(file, n_features=np.int64(7))[0].shape == (4, 7)
     assert datasets.load_file(file, zero_based=True)[0].shape == (4, 4)
     file.write_bytes(TEXT.replace(b"2.5", b"3.5"))
     os.utime(file, (1, 1))
@@ -176,6 +176,15 @@ def test_a_changed_file_is_read_again(place):
     assert A.data.tolist() == [1, 2.5, 1, -4]  # what was loaded before stays
     with pytest.raises(FileNotFoundError):
         datasets.load_file(place / "none")
+
+
+def test_files_of_one_name_in_two_folders(place):
+    for value in (1, 2):
+        file = place / str(value) / "same.svm"
+        file.parent.mkdir()
+        file.write_text(f"1 1:{value}\n")
+        os.utime(file, (1, 1))
+        assert datasets.load_file(file)[0].data.tolist() == [value]
 
 
 def _truncate(folder):

@@ -149,7 +149,6 @@ def _write(folder: Path, kept: Kept) -> None:
     for name, array in zip(ARRAYS, (A.data, A.indices, A.indptr, kept.labels), strict=True):
         np.save(folder / f"{name}.npy", array)
     (folder / "meta.json").write_text(json.dumps(asdict(kept.meta), indent=1))
-    folder.chmod(0o755)  # temporary folders are the owner's alone; a cache may be shared
 
 
 def _meta(folder: Path) -> Meta:

@@ -66,7 +66,8 @@ def fetch_file(url: str, folder: Path, progress: Progress | None = None) -> Path
             raise DownloadError(f"the download of {shown(url)} broke off") from None
         if not isinstance(error, (requests.ConnectionError, requests.Timeout)):
             raise DownloadError(f"{shown(url)} could not be fetched ({type(error).__name__})") from None
-        _unreachable[server] = f"{host} could not be reached"
+        distrusted = isinstance(error, requests.exceptions.SSLError)
+        _unreachable[server] = f"{host} {'has no valid certificate' if distrusted else 'could not be reached'}"
         raise DownloadError(_unreachable[server]) from None
     finally:
         logger.setLevel(level)

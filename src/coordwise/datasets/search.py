@@ -17,7 +17,7 @@ from coordwise.datasets.dataset import Dataset, Source, fingerprint
 from coordwise.datasets.download import DownloadError, Progress, address, fetch_file, shown
 from coordwise.datasets.standins import stand_in as generate
 from coordwise.datasets.svmlight import parse
-from coordwise.validation import FloatArray, check_callable
+from coordwise.validation import FloatArray, check_callable, check_count
 
 
 def load(
@@ -95,7 +95,7 @@ def load_file(
 ) -> tuple[sp.csr_array, FloatArray]:
     """As `read_svmlight`, and kept in the cache: the second time, the matrix is mapped into memory instead of read.
 
-    The entry is made anew when the file changes in name, size or time of modification.
+    The entry is made anew when the file changes in place, size or time of modification.
 
     Parameters
     ----------
@@ -111,9 +111,10 @@ def load_file(
     A : scipy.sparse.csr_array
     labels : ndarray
     """
-    file = Path(path).expanduser()
+    file = Path(path).expanduser().resolve()
+    columns = None if n_features is None else check_count("n_features", n_features, low=1)
     label = "file-" + "".join(c if c.isalnum() or c in "._-" else "_" for c in file.name)[:64]
-    key = cache.key_of(label, file, n_features=n_features, zero_based=str(zero_based))
+    key = cache.key_of(label, file, folder=str(file.parent), n_features=columns, zero_based=str(zero_based))
     kept = cache.fetch(key, mmap=mmap)
     if kept is None:
         A, labels = parse(file, n_features=n_features, zero_based=zero_based)
@@ -135,9 +136,9 @@ class Availability:
 
 def available(folder: str | os.PathLike[str] | None = None) -> list[Availability]:
     """What is at hand of every dataset, in `folder` (or the one COORDWISE_DATA names) or in the cache."""
+    given = None if folder is None else _checked(folder)
     rows = []
     for entry in CATALOGUE.values():
-        given = None if folder is None else _checked(folder)
         file = entry.find(given) if given is not None else _in_folder(entry, None)
         kept = next((meta for _, meta in cache.entries(entry.name) if meta.fingerprint == entry.fingerprint), None)
         if file is not None:
