@@ -165,7 +165,8 @@ def _columns(
     missing = lengths
     while missing.any():
         new = np.minimum(np.searchsorted(cumulative, rng.random(int(missing.sum())), side="right"), d - 1)
-        drawn = np.unique(np.concatenate([drawn, np.repeat(np.arange(n) * d, missing) + new]))
+        drawn = np.sort(np.concatenate([drawn, np.repeat(np.arange(n) * d, missing) + new]))
+        drawn = drawn[np.concatenate([[True], drawn[1:] != drawn[:-1]])]
         row = drawn // d
         missing = np.where(missing > 0, lengths - np.bincount(row, minlength=n), 0)
         lacking = missing[row] > 0

@@ -87,7 +87,7 @@ def parse(
         raise ValueError(f'zero_based={zero_based!r} is not known; give True, False or "auto".')
     width = None if n_features is None else check_count("n_features", n_features, low=1)
     base = None if zero_based == "auto" else 1 - int(zero_based)  # how the first column is written
-    highest = LARGEST if width is None else width if base is None else width - 1 + base
+    highest = LARGEST if width is None else min(LARGEST, width if base is None else width - 1 + base)
     parser = SvmlightParser(lowest=base or 0, highest=highest)
     try:
         with ExitStack() as stack:
