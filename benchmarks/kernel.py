@@ -19,9 +19,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from datasets import load
 
 import coordwise as cw
+from coordwise.datasets import load
 from coordwise.recording import start
 
 LAMBDAS = {"news20": 1e-3, "w8a": 1e-5, "covtype": 1.0}
@@ -72,7 +72,8 @@ def products(A, repeats: int = 3) -> Callable[[], float]:
 
 
 def dataset_rows(name: str, repeats: int) -> list[dict]:
-    A, b, classes, source = load(name)
+    data = load(name, mmap=False)
+    A, b, classes, source = data.A, data.b, data.classes, data.origin
     problem = cw.ERM(A, b, lam=LAMBDAS[name])
     single = cw.ERM(A.astype(np.float32), b, lam=LAMBDAS[name])
     objective = problem.dual()
@@ -119,11 +120,10 @@ def import_time(repeats: int) -> dict:
 
 
 MEMORY = """
-import resource, sys
-sys.path.insert(0, {here!r})
-import numpy as np, coordwise as cw
-from datasets import load
-A, b, _, _ = load({name!r})
+import coordwise as cw
+from coordwise.datasets import load
+data = load({name!r}, mmap=False)
+A, b = data.A, data.b
 problem = cw.ERM(A, b, lam={lam!r})
 cw.solve(cw.ERM(A[:100], b[:100], lam={lam!r}).dual(), max_passes=3)  # what the first solve of a process costs anyway
 def status(key):
@@ -137,13 +137,13 @@ print(status("VmHWM") - before, A.data.nbytes + A.indices.nbytes + A.indptr.nbyt
 
 def memory(name: str) -> dict | None:
     """Peak memory of a solve over the budget: one copy of A, 80 bytes a coordinate, 16 bytes an image entry."""
-    code = MEMORY.format(here=str(__file__).rsplit("/", 1)[0], name=name, lam=LAMBDAS[name])
+    code = MEMORY.format(name=name, lam=LAMBDAS[name])
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     if done.returncode:
         print(f"memory on {name}: not measured ({done.stderr.strip().splitlines()[-1]})")
         return None
     used, matrix = map(int, done.stdout.split())
-    A = load(name)[0]
+    A = load(name).A
     budget = matrix + 80 * A.shape[0] + 16 * A.shape[1]
     return dict(data=name, source="-", figure=f"peak memory of a solve / budget of {budget / 1e6:.1f} MB",
                 ratio=used / budget, limit=1.0)  # fmt: skip

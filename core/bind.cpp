@@ -12,6 +12,7 @@
 #include "alias.hpp"
 #include "matrix.hpp"
 #include "sum.hpp"
+#include "svmlight.hpp"
 
 namespace nb = nanobind;
 using namespace coordwise;
@@ -112,6 +113,14 @@ struct Run {
     require(out.shape(0) == rows && out.shape(1) == outputs, "output has the wrong shape");
   }
 };
+
+// An array that takes over the memory of what the parser grew.
+template <class T>
+nb::object as_array(Growing<T>& grown) {
+  auto* held = new Growing<T>(std::move(grown));
+  nb::capsule owner(held, [](void* p) noexcept { delete static_cast<Growing<T>*>(p); });
+  return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(held->data(), {held->size()}, owner));
+}
 
 using Sums = Out<double, 2>;  // K x 6: the fields of Certificate in order
 
@@ -388,4 +397,22 @@ NB_MODULE(_core, m) {
         IndexStream(seed, n, std::move(table)).draw(out.data(), out.shape(0));
       },
       nb::arg("seed"), nb::arg("cells").none(), nb::arg("n"), nb::arg("out"));
+
+  nb::class_<SvmlightParser>(m, "SvmlightParser")
+      .def(nb::init<std::int64_t, std::int64_t>(), nb::arg("lowest"), nb::arg("highest"))
+      .def("feed",
+           [](SvmlightParser& self, const nb::bytes& block) {
+             const char* bytes = block.c_str();
+             const std::size_t size = block.size();
+             nb::gil_scoped_release release;
+             self.feed(bytes, size);
+           })
+      // Values, indices as written, starts of rows, labels, smallest and largest index; the parser is empty afterwards.
+      .def("finish", [](SvmlightParser& self) {
+        self.finish();
+        const std::int64_t smallest = self.smallest(), largest = self.largest();
+        nb::object indices = self.is_wide() ? as_array(self.wide()) : as_array(self.narrow());
+        return nb::make_tuple(as_array(self.values()), indices, as_array(self.starts()), as_array(self.labels()),
+                              smallest, largest);
+      });
 }

@@ -1,13 +1,14 @@
 """Shared fixtures: the paper's datasets where they are at hand, and small problems with very unequal rows."""
 
-import io
-import lzma
 import os
-import pathlib
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+
+from coordwise import datasets
+
+DATA = os.environ.get("COORDWISE_DATA")
 
 
 def unequal_rows(n, d, seed=0, density=None, spread=2.0):
@@ -34,28 +35,27 @@ def _int64(A):
     return A
 
 
-def load_paper_dataset(name):
-    """(A, b) of news20, w8a or covtype with labels +1/-1, or a skip if COORDWISE_DATA does not hold them."""
-    folder = os.environ.get("COORDWISE_DATA")
-    file = pathlib.Path(folder or ".") / {"covtype": "covtype.binary"}.get(name, name)
-    file = file.with_name(file.name + ".svm.xz")
-    if folder is None or not file.exists():
-        pytest.skip(f"COORDWISE_DATA does not hold {file.name}")
-    from sklearn.datasets import load_svmlight_file
-
-    with lzma.open(file) as stream:
-        A, y = load_svmlight_file(io.BytesIO(stream.read()))
-    positive = {"news20": 1, "w8a": 1, "covtype": 2}[name]
-    return sp.csr_array(A), np.where(y == positive, 1.0, -1.0)
+@pytest.fixture(scope="session", autouse=True)
+def _no_network_and_a_cache_of_our_own(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COORDWISE_CACHE", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("COORDWISE_MIRROR", "http://127.0.0.1:9/")
+        yield
 
 
 @pytest.fixture(scope="session")
 def paper_dataset():
-    cache = {}
+    """(A, b) of news20, w8a or covtype with labels +1/-1; the test is skipped if COORDWISE_DATA does not hold it."""
+    loaded = {}
 
     def get(name):
-        if name not in cache:
-            cache[name] = load_paper_dataset(name)
-        return cache[name]
+        if name not in loaded:
+            if not DATA:
+                pytest.skip("COORDWISE_DATA is not set")
+            try:
+                loaded[name] = datasets.load(name, folder=DATA, mmap=False)
+            except FileNotFoundError as error:
+                pytest.skip(str(error))
+        return loaded[name].A, loaded[name].b
 
     return get

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from conftest import STORAGES, unequal_rows
 
 import coordwise as cw
-from coordwise import kernels, reference, sampling
+from coordwise import kernels, reference, rows, sampling
 from coordwise.methods import get_method
 from coordwise.recording import start
 from coordwise.schedules import Split
@@ -347,13 +347,15 @@ def test_packed_rows_change_nothing(values, width, method, dtype, outputs):
         np.testing.assert_array_equal(packed, apart)
 
 
-def test_files_are_not_packed(tmp_path):
+def test_large_files_are_not_packed(tmp_path, monkeypatch):
     A = sp.random_array((400, 300), density=0.6, rng=np.random.default_rng(0), format="csr")
     mapped = np.memmap(tmp_path / "data", dtype=np.float64, mode="w+", shape=A.data.shape)
     mapped[:] = A.data
     from_file = sp.csr_array((mapped, A.indices, A.indptr), shape=A.shape)
-    from_file.data = mapped
     assert cw.ERM(A, np.ones(400), lam=1.0).dual().rows.packing
     assert "packed" in cw.solve(cw.ERM(A, np.ones(400), lam=1.0).dual()).storage
     assert not cw.ERM(sp.csc_array(A), np.ones(400), lam=1.0).dual().rows.packing  # copied once already
+    assert cw.ERM(from_file, np.ones(400), lam=1.0).dual().rows.packing
+    monkeypatch.setattr(rows, "LARGEST_MAPPED", A.data.nbytes)
     assert not cw.ERM(from_file, np.ones(400), lam=1.0).dual().rows.packing
+    assert cw.ERM(A, np.ones(400), lam=1.0).dual().rows.packing

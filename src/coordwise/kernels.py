@@ -298,3 +298,25 @@ def survey(values: NDArray[Any]) -> tuple[int, float]:
     """Position of the first NaN or infinity in a flat array (or -1), and the largest modulus."""
     bad, largest = _core.survey(values)
     return int(bad), float(largest)
+
+
+class SvmlightParser:
+    """svmlight text in blocks of bytes to the arrays of a CSR matrix (`core/svmlight.hpp`); the GIL is released.
+
+    Indices outside lowest..highest are refused, as is everything that is not svmlight text: ValueError with the number
+    of the line and the reason. After that, and after `finish`, the parser is of no more use.
+    """
+
+    def __init__(self, *, lowest: int, highest: int) -> None:
+        self._core = _core.SvmlightParser(lowest, highest)
+
+    def feed(self, block: bytes) -> None:
+        """Parse a block; it may begin and end anywhere in a line."""
+        self._core.feed(block)
+
+    def finish(self) -> tuple[FloatArray, NDArray[Any], NDArray[np.int64], FloatArray, int, int]:
+        """Values, indices as written (int32 if they fit), indptr, labels, and the smallest and largest index written.
+
+        If there are none, the smallest is 2^63 - 1 and the largest -1.
+        """
+        return self._core.finish()

@@ -19,6 +19,9 @@ from coordwise.kernels import (
 )
 from coordwise.validation import check_range, check_unmasked
 
+LARGEST_PACKED = 2**35  # bytes; more is not copied for speed
+LARGEST_MAPPED = 2**30  # nor is more than this of a memory-mapped file, which may be one because it is large
+
 
 class Rows(Matrix):
     """A checked matrix whose i-th row (or column) is contiguous.
@@ -44,7 +47,8 @@ class Rows(Matrix):
     copied : bool
         Whether a copy of `A` was made here.
     packing : int
-        Whether a run may make a compact copy of its own beside the coordinates (`coordwise.kernels`).
+        Whether a run may make a compact copy of its own beside the coordinates (`coordwise.kernels`); not of a
+        memory-mapped matrix of more than 1 GiB.
 
     Notes
     -----
@@ -84,12 +88,21 @@ class Rows(Matrix):
 
 
 def _packing(values: NDArray[Any], indices: NDArray[Any], count: int) -> int:
-    """How a run may copy the rows beside its coordinates; not at all if they lie in a file or are few."""
-    mapped = any(isinstance(base, np.memmap) for array in (values, indices) for base in (array, array.base))
+    """How a run may copy the rows beside its coordinates; not at all if they are few, or too many for memory."""
+    most = LARGEST_MAPPED if is_mapped(values) or is_mapped(indices) else LARGEST_PACKED
     size = values.nbytes + indices.nbytes + 80 * count
-    if mapped or indices.dtype != np.int32 or len(values) < 50_000 or size > 2**35:
+    if indices.dtype != np.int32 or len(values) < 50_000 or size > most:
         return NO_PACKING
     return PACK_IN_SINGLE if fits_single(values) else PACK_AS_IT_IS
+
+
+def is_mapped(array: Any) -> bool:
+    """Whether an array, or what it is a view of, lies in a memory-mapped file."""
+    while array is not None:
+        if isinstance(array, np.memmap):
+            return True
+        array = getattr(array, "base", None)
+    return False
 
 
 def as_matrix(A: Any, argument: str) -> Any:
