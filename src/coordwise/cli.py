@@ -21,6 +21,7 @@ from coordwise.datasets import (
     cache_folder,
     load,
 )
+from coordwise.experiments.command import add_reproduce
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -52,6 +53,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="coordwise", description="Accelerated randomized coordinate descent.")
     parser.add_argument("--version", action="version", version=f"coordwise {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    add_reproduce(commands)
     add_data(commands)
     return parser
 

@@ -14,7 +14,7 @@ from coordwise.validation import FloatArray, check_choice, check_number
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Band", "draw_bands", "plot_convergence"]
+__all__ = ["Band", "draw_bands", "few_log_ticks", "plot_convergence"]
 
 # Okabe and Ito's colours, which colour-blind readers can tell apart, each with a dash of its own for grey prints.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#7F7F7F")
@@ -121,6 +121,19 @@ def draw_bands(ax: Axes, bands: Mapping[str, Band], *, floor: float | None = Non
     ax.margins(x=0)
     if floor is not None and ax.get_ylim()[0] < floor:
         ax.set_ylim(bottom=floor)
+    few_log_ticks(ax.yaxis)
+
+
+def few_log_ticks(axis: Any) -> None:
+    """At most seven labels on a logarithmic axis, and two or three per power of ten where there are few of those."""
+    from matplotlib.ticker import LogFormatterSciNotation, LogLocator, NullLocator
+
+    low, high = axis.get_view_interval()
+    span = high / low if low > 0 else np.inf
+    steps = (1.0, 2.0, 5.0) if span < 8 else (1.0, 3.0) if span < 100 else (1.0,)
+    axis.set_major_locator(LogLocator(subs=steps, numticks=7 if span >= 100 else None))
+    axis.set_major_formatter(LogFormatterSciNotation(labelOnlyBase=False, minor_thresholds=(9, 9)))
+    axis.set_minor_locator(NullLocator())
 
 
 def _scale(count: int) -> list[Any]:

@@ -15,12 +15,12 @@ from coordwise.experiments.run import Outcome, reproduce
 from coordwise.experiments.settings import Settings
 from coordwise.experiments.units import Unit
 
-__all__ = ["add_parser"]
+__all__ = ["add_reproduce"]
 
 
-def add_parser(subparsers: Any) -> None:
-    """Add `reproduce` to the commands."""
-    parser = subparsers.add_parser(
+def add_reproduce(commands: Any) -> None:
+    """`coordwise reproduce`."""
+    parser = commands.add_parser(
         "reproduce",
         help="compute the paper's tables and figures",
         description="Compute tables and figures of the paper and write a page about them. Finished charts are kept: "
@@ -32,6 +32,14 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--out", default="reproduction", metavar="DIR", help="where to write (default: reproduction)")
     parser.add_argument(
         "--data", metavar="DIR", help="folder with the datasets (default: $COORDWISE_DATA, then others)"
+    )
+    parser.add_argument(
+        "--stand-ins",
+        type=float,
+        nargs="?",
+        const=1.0,
+        metavar="SHARE",
+        help="use generated data even if the real ones are there, with this share of their rows (default: all)",
     )
     length = parser.add_mutually_exclusive_group()
     length.add_argument("--quick", action="store_true", default=None, help="fewer seeds and shorter runs")
@@ -50,6 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
             arguments.names,
             out=arguments.out,
             data=arguments.data,
+            stand_ins=arguments.stand_ins,
             quick=arguments.quick,
             seed=arguments.seed,
             seeds=arguments.seeds,

@@ -15,7 +15,7 @@ from coordwise.experiments import curves
 from coordwise.experiments.catalogue import Experiment
 from coordwise.experiments.store import write_whole
 from coordwise.experiments.units import Finding, Unit
-from coordwise.plotting import Band, draw_bands
+from coordwise.plotting import Band, draw_bands, few_log_ticks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,6 +33,15 @@ def save_figure(experiment: Experiment, findings: Mapping[str, Finding], folder:
         rows = -(-len(experiment.units) // experiment.columns)
         with _style() as new_figure:
             figure = new_figure(PANEL[0] * experiment.columns, PANEL[1] * rows + 0.4)
+            width, height = figure.get_size_inches()
+            figure.subplots_adjust(
+                left=0.8 / width,
+                right=1 - 0.15 / width,
+                bottom=0.5 / height,
+                top=1 - 0.7 / height,
+                wspace=0.3,
+                hspace=0.34,
+            )
             grid = figure.subplots(rows, experiment.columns, squeeze=False)
             for k, unit in enumerate(experiment.units):
                 panel = grid[k // experiment.columns][k % experiment.columns]
@@ -50,6 +59,7 @@ def panel_svg(unit: Unit, finding: Finding, experiment: Experiment, x: curves.X)
     """One panel as SVG."""
     with _style() as new_figure:
         figure = new_figure(*PANEL)
+        figure.subplots_adjust(left=0.19, right=0.97, bottom=0.155, top=0.91)
         _draw(figure.subplots(), unit, finding, experiment, x, legend=True)
         return _rendered(figure, "svg")
 
@@ -76,7 +86,7 @@ def _style() -> Any:
         "path.simplify": True,
     }
     with mpl.rc_context(settings):
-        yield lambda width, height: Figure(figsize=(width, height), layout="constrained")
+        yield lambda width, height: Figure(figsize=(width, height))
 
 
 def _rendered(figure: Figure, kind: str) -> bytes:
@@ -118,16 +128,11 @@ def _ended(band: Band, floor: float) -> Band:
 
 
 def _draw_norms(panel: Axes, unit: Unit, finding: Finding) -> None:
-    from matplotlib.ticker import LogFormatterSciNotation, LogLocator, NullFormatter
-
     low, high = np.array(finding.columns["from"]), np.array(finding.columns["to"])
     panel.bar(low, finding.columns["rows"], width=high - low, align="edge", color="#0072B2")
     panel.set_xscale("log")
-    if high[-1] / low[0] < 100:  # one power of ten alone would tell little
-        panel.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
-        panel.xaxis.set_major_formatter(LogFormatterSciNotation(labelOnlyBase=False, minor_thresholds=(9, 9)))
-        panel.xaxis.set_minor_formatter(NullFormatter())
     panel.margins(x=0.02)
+    few_log_ticks(panel.xaxis)
     zero = finding.facts["zero_rows"]
     panel.set_title(unit.title + (f" (and {zero:,} rows of norm 0)" if zero else ""))
     panel.set_xlabel("|aᵢ|²")

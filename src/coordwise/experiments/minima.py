@@ -73,13 +73,13 @@ def _newton(problem: ERM, tol: float) -> tuple[FloatArray, FloatArray]:
         return float(np.mean(r**2 / 2 + kink * rounded) + lam / 2 * (w @ w))
 
     best_w, best_y, best_gap = w, r, np.inf
-    for width in 10.0 ** -np.arange(0, 13):
+    for width in 10.0 ** np.arange(0, -13, -0.5):
         for _ in range(50):
             y = r + kink * np.clip(r / width, -1, 1)
             gradient = A.T @ y / n + lam * w
             inside = np.flatnonzero(np.abs(r) < width) if kink else np.arange(0)
             step = np.linalg.solve(base + _dense(A[inside].T @ A[inside]) / (n * width), gradient)
-            if gradient @ step <= 1e-3 * tol * scale:
+            if gradient @ step <= 1e-16 * scale:
                 break
             length, here = 1.0, smoothed(w, r, width)
             move = A @ step

@@ -19,7 +19,7 @@ from coordwise.experiments.claims import Claim, check_claims
 from coordwise.experiments.settings import Settings
 from coordwise.experiments.store import Store
 from coordwise.experiments.units import Finding, Interrupted, Unit
-from coordwise.validation import check_choice, check_count
+from coordwise.validation import check_choice, check_count, check_number
 
 __all__ = ["Outcome", "Reporter", "experiments_named", "reproduce"]
 
@@ -76,6 +76,7 @@ def reproduce(
     *,
     out: str | os.PathLike[str] = "reproduction",
     data: str | os.PathLike[str] | None = None,
+    stand_ins: float | None = None,
     quick: bool | None = None,
     seed: int = 0,
     seeds: int | None = None,
@@ -95,6 +96,8 @@ def reproduce(
         Created if need be.
     data : path, optional
         Folder with the datasets; see `coordwise.datasets.load` for where else they are looked for.
+    stand_ins : float, optional
+        Use generated data in place of the real ones, with this share of their rows.
     quick : bool, optional
         Fewer seeds and shorter runs; by default if no real data was found for any dataset.
     seed : int, default 0
@@ -126,7 +129,7 @@ def reproduce(
     for name in paper.DATASETS:
         if any(name in unit.datasets for experiment in chosen for unit in experiment.units):
             told.loading(name)
-            loaded[name] = datasets.load(name, folder=data, mmap=False)
+            loaded[name] = _load(name, data, stand_ins)
             told.loaded(loaded[name])
     if quick is None:
         quick = bool(loaded) and not any(found.real for found in loaded.values())
@@ -151,6 +154,12 @@ def reproduce(
     seconds = time.perf_counter() - begun
     page = write_report(folder, findings, claims, loaded, settings, seconds)
     return Outcome(findings, claims, loaded, settings, page, time.perf_counter() - begun)
+
+
+def _load(name: str, folder: Any, stand_ins: float | None) -> Dataset:
+    if stand_ins is None:
+        return datasets.load(name, folder=folder, mmap=False)
+    return datasets.stand_in(name, scale=check_number("stand_ins", stand_ins, low=0, high=1, strictly=True))
 
 
 def _others(units: Mapping[str, Unit]) -> list[tuple[str, Unit]]:
