@@ -86,8 +86,9 @@ def _times(values: list[float]) -> str:
 def speedups(findings: Findings) -> dict[str, list[Any]]:
     """NU_ACDM against ACDM in every chart that has both: theory and measurement.
 
-    `theory` is the paper's factor, `as run` the ratio of the iteration bounds with the constants ACDM's proof
-    guarantees, and the measured columns say how many times sooner NU_ACDM reaches the lowest distance that both reach.
+    `theory` is the paper's factor, `as_run` the ratio of the iteration bounds with the constants ACDM's proof
+    guarantees; the measured columns say how many times sooner NU_ACDM is down at the lowest distance that both come
+    down to.
     """
     names = ("chart", "theory", "as_run", "iterations", "passes", "primal_passes", "level")
     table: dict[str, list[Any]] = {name: [] for name in names}
@@ -96,16 +97,13 @@ def speedups(findings: Findings) -> dict[str, list[Any]]:
         if not {"ACDM", "NU_ACDM"} <= lines.keys():
             continue
         pair = [curves.curves_of(finding, label) for label in ("ACDM", "NU_ACDM")]
-        as_run = math.sqrt(lines["ACDM"]["Theta"] / lines["NU_ACDM"]["Theta"])
-        if lines["ACDM"]["tau"] is not None:
-            as_run = lines["NU_ACDM"]["tau"] / lines["ACDM"]["tau"]
         primal = (
             math.nan if key.startswith("system") else curves.speedup(finding, "ACDM", "NU_ACDM", "passes", "primal")
         )
         row = (
             key,
             lines["NU_ACDM"]["speedup"],
-            as_run,
+            _as_run(finding),
             curves.speedup(finding, "ACDM", "NU_ACDM", "iterations"),
             curves.speedup(finding, "ACDM", "NU_ACDM", "passes"),
             primal,
@@ -114,6 +112,14 @@ def speedups(findings: Findings) -> dict[str, list[Any]]:
         for name, value in zip(names, row, strict=True):
             table[name].append(value)
     return table
+
+
+def _as_run(finding: Finding) -> float:
+    """The ratio of the iteration bounds with the constants that the runs used."""
+    slow, fast = finding.facts["lines"]["ACDM"], finding.facts["lines"]["NU_ACDM"]
+    if slow["tau"] is not None:
+        return float(fast["tau"] / slow["tau"])
+    return math.sqrt(slow["Theta"] / fast["Theta"])
 
 
 def _measured(finding: Finding, slow: str = "ACDM", fast: str = "NU_ACDM", x: curves.X = "iterations") -> float:
@@ -156,6 +162,7 @@ def _speedup_claim(family: str, source: str, what: str) -> Callable[[Findings, b
     def check(findings: Findings, real: bool) -> Claim:
         charts = list((_systems(findings) if family == "system" else _charts(findings, family)).values())
         theory = [chart.facts["lines"]["NU_ACDM"]["speedup"] for chart in charts]
+        as_run = [_as_run(chart) for chart in charts]
         iterations = [_measured(chart) for chart in charts]
         passes = [_measured(chart, x="passes") for chart in charts]
         holding = [m >= 0.97 * t for m, t in zip(iterations, theory, strict=True)]
@@ -163,7 +170,8 @@ def _speedup_claim(family: str, source: str, what: str) -> Callable[[Findings, b
             source,
             f"{what}: NU_ACDM is faster than ACDM by the theoretical factor.",
             "iterations ACDM / iterations NU_ACDM >= 0.97 times the factor",
-            f"{_count(holding)}. Theory {_times(theory)}; iterations {_times(iterations)}; passes {_times(passes)}",
+            f"{_count(holding)}. Theory {_times(theory)}, with the constants as run {_times(as_run)}; iterations "
+            f"{_times(iterations)}; passes {_times(passes)}",
             _all(holding),
         )
 

@@ -57,38 +57,36 @@ def band(curves: Sequence[Curve]) -> Band:
 
 
 def reach(curves: Sequence[Curve], level: float) -> float:
-    """The median x at which the curves first come down to a level; inf if most do not."""
+    """The median x from which on the curves stay at or below a level; inf if most do not."""
     return float(np.median([_crossing(curve, level) for curve in curves]))
 
 
 def _crossing(curve: Curve, level: float) -> float:
-    below = curve.distance <= level
-    if not below.any():
-        return math.inf
-    k = int(np.argmax(below))
-    if k == 0:
+    above = np.flatnonzero(curve.distance > level)
+    if len(above) == 0:
         return float(curve.x[0])
-    high, low = np.log(curve.distance[k - 1 : k + 1])
+    k = int(above[-1])
+    if k == len(curve.x) - 1:
+        return math.inf
+    high, low = np.log(curve.distance[k : k + 2])
     share = (high - math.log(level)) / (high - low)
-    return float(curve.x[k - 1] + share * (curve.x[k] - curve.x[k - 1]))
+    return float(curve.x[k] + share * (curve.x[k + 1] - curve.x[k]))
 
 
 def common_level(*methods: Sequence[Curve]) -> float:
-    """The lowest level that every curve of these methods reaches."""
-    return max(float(curve.distance.min()) for curves in methods for curve in curves)
+    """The lowest level at or below which every curve of these methods ends."""
+    return max(float(curve.distance[-1]) for curves in methods for curve in curves)
 
 
 def speedup(finding: Finding, slow: str, fast: str, x: X, y: Y = "dual") -> float:
-    """How many times sooner `fast` reaches the lowest level that both reach."""
+    """How many times sooner `fast` is down, for good, at the lowest level that both come down to."""
     a, b = curves_of(finding, slow, x, y), curves_of(finding, fast, x, y)
     level = common_level(a, b)
     return reach(a, level) / reach(b, level) if reach(b, level) > 0 else math.nan
 
 
 def rate(finding: Finding, label: str) -> float:
-    """The factor by which the dual distance falls per iteration over the whole chart: median over seeds of the ratio
-    of the first distance and the lowest, taken to the power 1/iterations between them.
-    """
+    """The factor by which the dual distance falls per iteration, over the whole chart; the median over seeds."""
     n = finding.facts["n"]
     rates = []
     for curve in curves_of(finding, label, "iterations"):
