@@ -1,7 +1,5 @@
 """Stand-ins share with the originals what a coordinate method sees."""
 
-import time
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -103,11 +101,3 @@ def test_arguments():
         datasets.stand_in("iris")
     with pytest.raises(TypeError, match="seed must be"):
         datasets.stand_in("w8a", seed="one")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", list(TABLE_2))
-def test_generated_in_seconds(name):
-    begun = time.perf_counter()
-    datasets.stand_in(name)
-    assert time.perf_counter() - begun < 6

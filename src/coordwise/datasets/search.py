@@ -60,9 +60,9 @@ def load(
     FileNotFoundError
         If `folder` is given and does not have it, or if it is nowhere and stand_in=False.
     DownloadError
-        If it is nowhere else, cannot be downloaded, and stand_in=False.
+        If it is nowhere else, cannot be downloaded or arrives with other content, and stand_in=False.
     ValueError
-        If a file has other content than it should.
+        If a file in a folder has other content than it should.
     """
     entry = get_entry(name)
     check_callable("progress", progress)
@@ -79,7 +79,7 @@ def load(
             return _dataset(entry, kept, Source.DOWNLOAD, kept.meta.origin)
         except DownloadError as error:
             if not stand_in:
-                raise DownloadError(f"{name} is not at hand, and {error}. {_help(entry)}") from None
+                raise DownloadError(f"{name} is not at hand, and {str(error).rstrip('.')}. {_help(entry)}") from None
             reason = str(error)
     if not stand_in:
         raise FileNotFoundError(f"{name} is not at hand. {_help(entry)}")
@@ -208,7 +208,7 @@ def _download(entry: Entry, mmap: bool, progress: Progress | None) -> cache.Kept
         file = fetch_file(url, folder, progress)
         return _read_file(entry, file, mmap, progress, origin=shown(url))
     except ValueError as error:
-        raise ValueError(f"What {shown(url)} sent is not {entry.name}, and was deleted: {error}") from None
+        raise DownloadError(f"what {shown(url)} sent is not {entry.name}, and was deleted: {error}") from None
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import sys
 import time
 from collections.abc import Sequence
@@ -52,6 +53,10 @@ def add_reproduce(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; returns its exit code."""
+    missing = [name for name in ("jinja2", "matplotlib", "rich") if importlib.util.find_spec(name) is None]
+    if missing:
+        print(f'coordwise: reproduce needs {", ".join(missing)}: pip install "coordwise[all]".', file=sys.stderr)
+        return 1
     report = _Terminal() if sys.stderr.isatty() else _Lines()
     try:
         outcome = reproduce(
