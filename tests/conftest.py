@@ -1,6 +1,10 @@
 """Shared fixtures: the paper's datasets where they are at hand, and small problems with very unequal rows."""
 
 import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -59,3 +63,58 @@ def paper_dataset():
         return loaded[name].A, loaded[name].b
 
     return get
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """A finished `coordwise reproduce`: its command line, what it printed, and its folder."""
+
+    command: list[str]
+    done: subprocess.CompletedProcess
+    folder: Path
+
+
+@pytest.fixture(scope="session")
+def reproduce_command(tmp_path_factory):
+    """`coordwise reproduce` as a process of its own, without data but stand-ins; linear algebra in one thread each."""
+    environment = {
+        **os.environ,
+        "COORDWISE_CACHE": str(tmp_path_factory.mktemp("empty")),
+        "COORDWISE_MIRROR": "http://127.0.0.1:9/",
+        "MPLCONFIGDIR": str(tmp_path_factory.mktemp("matplotlib")),
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+        "PYTHONWARNINGS": "error",
+    }
+    environment.pop("COORDWISE_DATA", None)
+
+    def start(*args):
+        return subprocess.Popen(
+            [sys.executable, "-m", "coordwise", "reproduce", *map(str, args)],
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(*args):
+        with start(*args) as process:
+            try:
+                out, err = process.communicate(timeout=600)
+            except BaseException:
+                process.kill()
+                raise
+        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+    run.start, run.environment = start, environment
+    return run
+
+
+@pytest.fixture(scope="session")
+def reproduction(reproduce_command, tmp_path_factory):
+    """All tables and figures on small stand-ins."""
+    pytest.importorskip("matplotlib")
+    pytest.importorskip("jinja2")
+    folder = tmp_path_factory.mktemp("reproduction")
+    command = ["all", "--stand-ins", "0.03", "--quick", "--seeds", "2", "--out", str(folder)]
+    return Reproduction(command, reproduce_command(*command), folder)
