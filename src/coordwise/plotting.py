@@ -74,6 +74,8 @@ def plot_convergence(
     """
     check_choice("y", y, ("gap", "value", "primal"))
     check_choice("x", x, ("passes", "iterations", "seconds"))
+    if not isinstance(results, (Result, Mapping)) or (isinstance(results, Mapping) and not results):
+        raise TypeError("results must be a Result, or a mapping from labels to at least one.")
     named = {results.method: results} if isinstance(results, Result) else dict(results)
     for label, result in named.items():
         if not isinstance(result, Result):
@@ -113,7 +115,8 @@ def draw_bands(ax: Axes, bands: Mapping[str, Band], *, floor: float | None = Non
         else:
             k = _FIXED[label] if label in _FIXED else free.pop(0) if free else 0
             colour, dash = _COLOURS[k], _DASHES[k]
-        ax.plot(band.x, band.median, color=colour, linestyle=dash, label=label, linewidth=1.6)
+        # solid lines below, so that dashes on top of them show
+        ax.plot(band.x, band.median, color=colour, linestyle=dash, label=label, linewidth=1.6, zorder=2 + (dash != "-"))
         if np.any(band.high > band.low):
             ax.fill_between(band.x, band.low, band.high, color=colour, alpha=0.2, linewidth=0)
     ax.set_yscale("log")

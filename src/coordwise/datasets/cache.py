@@ -1,7 +1,8 @@
 """Matrices read once, kept as memory-mapped arrays in the user's cache.
 
 An entry is a folder with four .npy files and meta.json. It is written under another name and renamed when complete, so
-it is there in whole or not at all, also with several writers. What is damaged is noticed and removed.
+it is there in whole or not at all, also with several writers. What is damaged is noticed and removed; the values are
+checked where they are copied into memory, not where they are mapped.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from coordwise.datasets.dataset import fingerprint
 from coordwise.kernels import inspect_sparse
 from coordwise.validation import FloatArray
 
@@ -181,6 +183,8 @@ def _open(folder: Path, mmap: bool) -> Kept:
         raise ValueError(wrong or "rows are not ordered")
     A = sp.csr_array((data, indices, indptr), shape=meta.shape)
     A.has_sorted_indices = A.has_canonical_format = True
+    if not mmap and fingerprint(A, labels) != meta.fingerprint:  # all of it is read anyway
+        raise ValueError("the values are not those that were kept")
     return Kept(A, labels, meta)
 
 

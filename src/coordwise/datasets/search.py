@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -162,6 +163,8 @@ def _in_folder(entry: Entry, folder: str | os.PathLike[str] | None) -> Path | No
     """The file in the folder asked for (refused if it is not there) or in the one of the environment."""
     if folder is None:
         set_up = os.environ.get("COORDWISE_DATA")
+        if set_up and not Path(set_up).expanduser().is_dir():
+            warnings.warn(f"COORDWISE_DATA={set_up!r} is not a folder; it is ignored.", stacklevel=3)
         return entry.find(Path(set_up).expanduser()) if set_up else None
     file = entry.find(_checked(folder))
     if file is None:

@@ -129,7 +129,7 @@ class ErmChart(Unit):
         data = library(self.dataset)
         objective = self.family.objective(data, self.lam)
         passes = self.passes(objective, settings)
-        minimum, _ = certified_minimum(objective, settings.reference, watch)
+        minimum, y = certified_minimum(objective, settings.reference, watch)
         columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
         lines: dict[str, Any] = {}
         tuning: list[dict[str, float]] = []
@@ -154,7 +154,10 @@ class ErmChart(Unit):
         if tuning:
             facts["tuning"] = tuning
         if self.family.name == "lasso":
-            facts |= {"lambda": lasso_lambda(data), "smoothing_error": objective.smoothing_error}
+            w = objective.solution(objective.image(y.reshape(-1, 1)))[:, 0]
+            exact = objective.problem  # without smoothing
+            error = exact.gap(w, exact.dual_point(w)) / float(exact.value_at_zero[0])
+            facts |= {"lambda": lasso_lambda(data), "smoothing_error": error}
         return Finding(columns, facts)
 
 
@@ -223,8 +226,8 @@ def _tuned(
     ]
     best = int(np.argmin(times))
     table = [
-        {"sigma": float(s), "dual_distance": float(d[-1]), "chosen": float(i == best)}
-        for i, (s, d) in enumerate(zip(values, distances, strict=True))
+        {"sigma": float(s), "dual_distance": float(d[-1]), "passes": time, "chosen": float(i == best)}
+        for i, (s, d, time) in enumerate(zip(values, distances, times, strict=True))
     ]
     return APCG(sigma=float(values[best])), table
 

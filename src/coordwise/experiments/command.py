@@ -37,10 +37,8 @@ def add_reproduce(commands: Any) -> None:
     parser.add_argument(
         "--stand-ins",
         type=float,
-        nargs="?",
-        const=1.0,
         metavar="SHARE",
-        help="use generated data even if the real ones are there, with this share of their rows (default: all)",
+        help="use generated data even if the real ones are there, with this share of their rows (1 for all)",
     )
     length = parser.add_mutually_exclusive_group()
     length.add_argument("--quick", action="store_true", default=None, help="fewer seeds and shorter runs")
@@ -48,16 +46,18 @@ def add_reproduce(commands: Any) -> None:
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="the first seed (default: 0)")
     parser.add_argument("--seeds", type=int, metavar="K", help="how many seeds (default: 5, or 2 if quick)")
     parser.add_argument("--jobs", type=int, metavar="J", help="threads (default: one per processor)")
+    parser.add_argument("--force", action="store_true", help="replace results of other settings or data in DIR")
     parser.set_defaults(run=run)
+
+
+_OPTIONS = {"n_jobs=": "--jobs ", "stand_ins=": "--stand-ins ", "seeds=": "--seeds ", "seed=": "--seed "}
+_OPTIONS |= {"folder=": "--data ", "data=": "--data ", "out=": "--out ", "force=True": "--force"}
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; returns its exit code."""
-    missing = [name for name in ("jinja2", "matplotlib", "rich") if importlib.util.find_spec(name) is None]
-    if missing:
-        print(f'coordwise: reproduce needs {", ".join(missing)}: pip install "coordwise[all]".', file=sys.stderr)
-        return 1
-    report = _Terminal() if sys.stderr.isatty() else _Lines()
+    terminal = sys.stderr.isatty() and importlib.util.find_spec("rich") is not None
+    report = _Terminal() if terminal else _Lines()
     try:
         outcome = reproduce(
             arguments.names,
@@ -68,15 +68,22 @@ def run(arguments: argparse.Namespace) -> int:
             seed=arguments.seed,
             seeds=arguments.seeds,
             n_jobs=arguments.jobs,
+            force=arguments.force,
             report=report,
         )
+    except (ValueError, OSError) as error:
+        text = str(error)
+        for word, option in _OPTIONS.items():
+            text = text.replace(word, option)
+        raise type(error)(text) from None
     except KeyboardInterrupt:
         report.close()
-        print(
-            f"Interrupted. {report.done} of {report.units} charts and tables are stored in {arguments.out}; the same "
-            "command goes on from there.",
-            file=sys.stderr,
+        stored = (
+            f"{report.done} of {report.units} charts and tables are stored in {arguments.out}; t"
+            if report.units
+            else "T"
         )
+        print(f"Interrupted. {stored}he same command goes on from there.", file=sys.stderr)
         return 130
     finally:
         report.close()
@@ -109,7 +116,9 @@ class _Lines:
         kept = f"; {stored} kept from an earlier run" if stored else ""
         self.work, self.units, self.begun = work, units + stored, time.perf_counter()
         self.done = stored
-        self.say(f"{units} charts and tables to compute, {kind}, {len(settings.seeds)} seeds{kept}")
+        what = "chart or table" if units == 1 else "charts and tables"
+        seeds = f"{len(settings.seeds)} seed{'s' * (len(settings.seeds) != 1)}"
+        self.say(f"{units} {what} to compute, {kind}, {seeds}{kept}")
 
     def advance(self, work: float, running: Sequence[str]) -> None:
         """See `Reporter`."""
@@ -137,16 +146,17 @@ class _Terminal(_Lines):
     def __init__(self) -> None:
         super().__init__()
         from rich.console import Console
-        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
+        from rich.table import Column
 
         self.console = Console(stderr=True, highlight=False)
         self.bar = Progress(
             SpinnerColumn(),
             BarColumn(bar_width=24),
-            TextColumn("{task.percentage:3.0f} %"),
-            TimeElapsedColumn(),
-            TextColumn("{task.fields[left]}"),
-            TextColumn("{task.description}"),
+            TaskProgressColumn(),
+            TimeElapsedColumn(table_column=Column(no_wrap=True, min_width=7)),
+            TextColumn("{task.fields[left]}", table_column=Column(no_wrap=True)),
+            TextColumn("{task.description}", table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1)),
             console=self.console,
             transient=True,
         )
@@ -180,7 +190,8 @@ class _Terminal(_Lines):
 
     def writing(self) -> None:
         """See `Reporter`."""
-        self.bar.reset(self.task, total=None, left="", description="drawing figures and the page")
+        self.bar.remove_task(self.task)
+        self.task = self.bar.add_task("drawing figures and the page", total=None, left="")
 
     def close(self) -> None:
         """Take the live line away."""
@@ -199,9 +210,10 @@ def _summarise(outcome: Outcome) -> None:
 
     if outcome.claims:
         table = Table(box=None, pad_edge=False, show_edge=False)
-        for heading in ("where", "the paper says", "here"):
+        real = all(data.real for data in outcome.data.values())
+        for heading in ("where", "the paper says", "here" if real else "on stand-ins"):
             table.add_column(heading, overflow="fold")
-        colours = {Verdict.HOLDS: "green", Verdict.PARTLY: "yellow", Verdict.FAILS: "red"}
+        colours = {Verdict.HOLDS: "green", Verdict.PARTLY: "yellow", Verdict.FAILS: "red", Verdict.OPEN: "default"}
         for claim in outcome.claims:
             verdict = f"[{colours[claim.verdict]}]{claim.verdict.value}[/]"
             table.add_row(claim.source, claim.text, verdict)

@@ -13,7 +13,7 @@ from coordwise.experiments.units import Finding
 from coordwise.plotting import Band
 from coordwise.validation import FloatArray
 
-__all__ = ["Curve", "band", "common_level", "curves_of", "floor_of", "labels_of", "rate", "reach", "speedup"]
+__all__ = ["Curve", "band", "curves_of", "depth", "fall", "floor_of", "labels_of", "level_of", "reach", "speedup"]
 
 X = Literal["passes", "iterations"]
 Y = Literal["dual", "primal"]
@@ -73,25 +73,29 @@ def _crossing(curve: Curve, level: float) -> float:
     return float(curve.x[k] + share * (curve.x[k + 1] - curve.x[k]))
 
 
-def common_level(*methods: Sequence[Curve]) -> float:
-    """The lowest level at or below which every curve of these methods ends."""
-    return max(float(curve.distance[-1]) for curves in methods for curve in curves)
+def level_of(finding: Finding, labels: Sequence[str], y: Y = "dual") -> float:
+    """The lowest level at or below which every curve of these methods ends, but ten times the floor at least."""
+    ends = [float(curve.distance[-1]) for label in labels for curve in curves_of(finding, label, "passes", y)]
+    return max(*ends, 10 * floor_of(finding, y))
+
+
+def depth(finding: Finding, labels: Sequence[str], y: Y = "dual") -> float:
+    """The same level as a share of the distance at the start."""
+    return level_of(finding, labels, y) / float(curves_of(finding, labels[0], "passes", y)[0].distance[0])
 
 
 def speedup(finding: Finding, slow: str, fast: str, x: X, y: Y = "dual") -> float:
     """How many times sooner `fast` is down, for good, at the lowest level that both come down to."""
-    a, b = curves_of(finding, slow, x, y), curves_of(finding, fast, x, y)
-    level = common_level(a, b)
-    return reach(a, level) / reach(b, level) if reach(b, level) > 0 else math.nan
+    level = level_of(finding, (slow, fast), y)
+    times = [reach(curves_of(finding, label, x, y), level) for label in (slow, fast)]
+    return times[0] / times[1] if min(times) > 0 else math.nan
 
 
-def rate(finding: Finding, label: str) -> float:
-    """The factor by which the dual distance falls per iteration, over the whole chart; the median over seeds."""
-    n = finding.facts["n"]
-    rates = []
+def fall(finding: Finding, label: str) -> tuple[float, float]:
+    """log(first distance / lowest distance) and the iterations between them, medians over seeds."""
+    falls, steps = [], []
     for curve in curves_of(finding, label, "iterations"):
         last = int(np.argmin(curve.distance))
-        if last:
-            fall = math.log(curve.distance[last] / curve.distance[0])
-            rates.append(math.exp(fall / (float(curve.x[last]) * n)))
-    return float(np.median(rates)) if rates else math.nan
+        falls.append(math.log(curve.distance[0] / curve.distance[last]))
+        steps.append(float(curve.x[last]) * finding.facts["n"])
+    return float(np.median(falls)), float(np.median(steps))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["panel_svg", "save_figure"]
+__all__ = ["axes_of", "panel_svg", "save_figure"]
 
 PANEL = (4.0, 3.0)  # inches
 
@@ -29,17 +29,17 @@ PANEL = (4.0, 3.0)  # inches
 def save_figure(experiment: Experiment, findings: Mapping[str, Finding], folder: Path) -> list[Path]:
     """All panels in one picture, against passes and (for charts of runs) against iterations / n."""
     written = []
-    for x in _axes_of(experiment):
+    for x in axes_of(experiment):
         rows = -(-len(experiment.units) // experiment.columns)
         with _style() as new_figure:
             figure = new_figure(PANEL[0] * experiment.columns, PANEL[1] * rows + 0.4)
             width, height = figure.get_size_inches()
             figure.subplots_adjust(
-                left=0.8 / width,
+                left=0.9 / width,
                 right=1 - 0.15 / width,
                 bottom=0.5 / height,
                 top=1 - 0.7 / height,
-                wspace=0.3,
+                wspace=0.34,
                 hspace=0.34,
             )
             grid = figure.subplots(rows, experiment.columns, squeeze=False)
@@ -59,12 +59,13 @@ def panel_svg(unit: Unit, finding: Finding, experiment: Experiment, x: curves.X)
     """One panel as SVG."""
     with _style() as new_figure:
         figure = new_figure(*PANEL)
-        figure.subplots_adjust(left=0.19, right=0.97, bottom=0.155, top=0.91)
+        figure.subplots_adjust(left=0.215, right=0.97, bottom=0.155, top=0.91)
         _draw(figure.subplots(), unit, finding, experiment, x, legend=True)
         return _rendered(figure, "svg")
 
 
-def _axes_of(experiment: Experiment) -> tuple[curves.X, ...]:
+def axes_of(experiment: Experiment) -> tuple[curves.X, ...]:
+    """What a figure is drawn against."""
     return ("passes",) if experiment.name == "fig1" else ("passes", "iterations")
 
 
@@ -94,7 +95,8 @@ def _rendered(figure: Figure, kind: str) -> bytes:
     metadata = {"Date": None} if kind == "svg" else {"Software": None}
     figure.savefig(out, format=kind, dpi=110, metadata=metadata)
     content = out.getvalue()
-    return re.sub(rb"(\d\.\d\d)\d+", rb"\1", content) if kind == "svg" else content  # a hundredth of a point is enough
+    # A hundredth of a point is enough, but what stands between tags is text: titles keep their digits.
+    return re.sub(rb">[^<]*<|(\d\.\d\d)\d+", lambda m: m[1] or m[0], content) if kind == "svg" else content
 
 
 def _draw(panel: Axes, unit: Unit, finding: Finding, experiment: Experiment, x: curves.X, *, legend: bool) -> None:
@@ -105,18 +107,23 @@ def _draw(panel: Axes, unit: Unit, finding: Finding, experiment: Experiment, x: 
     bands = {
         label: curves.band(curves.curves_of(finding, label, x, experiment.y)) for label in curves.labels_of(finding)
     }
+    end = min(float(band.x[-1]) for band in bands.values())  # as far as all methods have gone
+    bands = {label: _upto(band, end) for label, band in bands.items()}
     shades = [label for label in bands if label.startswith("β")]
     draw_bands(panel, {label: _ended(band, floor) for label, band in bands.items()}, floor=floor, ordered=shades)
-    if x == "iterations":  # as far as all methods have gone
-        panel.set_xlim(0, min(band.x[-1] for band in bands.values()))
-    else:
-        panel.set_xlim(0, finding.facts["passes"])
+    panel.set_xlim(0, end)
     panel.set_title(unit.title)
     panel.set_xlabel("passes (entries touched / nnz)" if x == "passes" else "iterations / n")
     what = "½|x − x*|²" if experiment.name == "fig6" else "P(w) − min P" if experiment.y == "primal" else "D(y) − min D"
     panel.set_ylabel(what)
     if legend:
-        panel.legend(ncols=2 if len(bands) > 4 else 1, loc="upper right" if experiment.name == "fig6" else "lower left")
+        panel.legend(ncols=2 if len(bands) > 4 else 1, loc="best")
+
+
+def _upto(band: Band, end: float) -> Band:
+    """The band up to x = end."""
+    keep = band.x <= end
+    return Band(band.x[keep], band.median[keep], band.low[keep], band.high[keep])
 
 
 def _ended(band: Band, floor: float) -> Band:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from coordwise.erm import ERM, DualERM
+from coordwise.experiments.units import Interrupted, Watch
 from coordwise.recording import Progress
 from coordwise.solve import solve
 from coordwise.validation import FloatArray
@@ -25,7 +26,7 @@ class Certified:
     how: str
 
 
-def certified_minimum(objective: DualERM, tol: float, watch: Any, *, passes: float = 3000) -> tuple[Certified, Any]:
+def certified_minimum(objective: DualERM, tol: float, watch: Watch, *, passes: float = 3000) -> tuple[Certified, Any]:
     """The minimum of D and a minimiser, with P(w) + D(y) <= tol P(0) if that can be had within the given passes.
 
     `gap` says what it came to. With far more samples than features, squared and l2-l1 losses with an l2 penalty are
@@ -35,26 +36,23 @@ def certified_minimum(objective: DualERM, tol: float, watch: Any, *, passes: flo
     scale = float(problem.value_at_zero[0])
     tall = problem.n_features <= 1000 and problem.n_samples >= 4 * problem.n_features
     if tall and problem.loss.name in ("squared", "l2l1") and problem.penalty.l1 == 0 and not problem.penalty.positive:
-        w, y = _newton(problem, tol)
+        w, y = _newton(problem, tol, watch)
         gap = problem.gap(w, y)
         if gap <= max(tol, 1e-11) * scale:
             rounded = max(gap, 1e-15 * scale)  # sums of n terms know no better
             return Certified(problem.dual_value(y), problem.value(w), rounded, "Newton's method on the primal"), y
-    result = solve(objective, tol=tol, max_passes=passes, callback=stops(watch))
+
+    def stops(progress: Progress) -> bool:
+        return watch.stopped
+
+    result = solve(objective, tol=tol, max_passes=passes, callback=stops)
+    if watch.stopped:
+        raise Interrupted
     gap = max(float(result.gap), 1e-15 * scale)
     return Certified(float(result.value), float(result.primal), gap, result.method), result.x
 
 
-def stops(watch: Any) -> Any:
-    """A callback that ends a run when the watch says so."""
-
-    def callback(progress: Progress) -> bool:
-        return bool(watch.stopped)
-
-    return callback
-
-
-def _newton(problem: ERM, tol: float) -> tuple[FloatArray, FloatArray]:
+def _newton(problem: ERM, tol: float, watch: Watch) -> tuple[FloatArray, FloatArray]:
     """(w, y) with a small gap: |r| in the l2-l1 loss is rounded over a width that shrinks to nothing.
 
     P_width(w) = (1/n) sum_i r_i^2/2 + huber(r_i) + (lam/2)|w|^2 with r = Aw - b has the Hessian of ridge regression
@@ -75,6 +73,8 @@ def _newton(problem: ERM, tol: float) -> tuple[FloatArray, FloatArray]:
     best_w, best_y, best_gap = w, r, np.inf
     for width in 10.0 ** np.arange(0, -13, -0.5):
         for _ in range(50):
+            if watch.stopped:
+                raise Interrupted
             y = r + kink * np.clip(r / width, -1, 1)
             gradient = A.T @ y / n + lam * w
             inside = np.flatnonzero(np.abs(r) < width) if kink else np.arange(0)
@@ -85,8 +85,10 @@ def _newton(problem: ERM, tol: float) -> tuple[FloatArray, FloatArray]:
             move = A @ step
             while smoothed(w - length * step, r - length * move, width) > here - 1e-4 * length * (gradient @ step):
                 length /= 2
-                if length < 1e-10:
+                if length < 1e-6:
                     break
+            if length < 1e-6:  # rounding: this width has nothing more to give
+                break
             w, r = w - length * step, r - length * move
         r = A @ w - b
         y = r + kink * np.clip(r / width, -1, 1)

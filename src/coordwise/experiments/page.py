@@ -8,6 +8,7 @@ import importlib.resources
 import math
 import os
 import platform
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,10 +17,10 @@ import numpy as np
 
 import coordwise
 from coordwise.datasets import Dataset
-from coordwise.experiments import curves, paper
+from coordwise.experiments import paper
 from coordwise.experiments.catalogue import EXPERIMENTS, Experiment
 from coordwise.experiments.claims import Claim, Verdict, speedups
-from coordwise.experiments.figures import panel_svg, save_figure
+from coordwise.experiments.figures import axes_of, panel_svg, save_figure
 from coordwise.experiments.settings import Settings
 from coordwise.experiments.store import write_csv, write_whole
 from coordwise.experiments.units import Finding
@@ -54,6 +55,7 @@ def write_report(
     template = importlib.resources.files("coordwise.experiments").joinpath("page.html").read_text("utf-8")
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters["number"] = number
+    environment.filters["factor"] = lambda value: "–" if math.isnan(value) else f"{value:.3f}"
     text = environment.from_string(template).render(
         version=coordwise.__version__,
         experiments=[_section(experiment, findings) for experiment in shown],
@@ -66,7 +68,7 @@ def write_report(
         settings=settings,
         machine=_machine(),
         minutes=f"{seconds / 60:.1f}",
-        made=os.environ.get("SOURCE_DATE_EPOCH") or _today(),
+        made=_today(),
     )
     write_whole(folder / "index.html", text.encode())
     return folder / "index.html"
@@ -100,8 +102,7 @@ def _section(experiment: Experiment, findings: Mapping[str, Finding]) -> dict[st
         "table": None,
     }
     if experiment.is_figure:
-        axes: tuple[curves.X, ...] = ("passes",) if experiment.name == "fig1" else ("passes", "iterations")
-        for x in axes:
+        for x in axes_of(experiment):
             panels = [
                 {"title": unit.title, "image": _embedded(panel_svg(unit, findings[unit.key], experiment, x))}
                 for unit in experiment.units
@@ -148,9 +149,9 @@ def _notes(experiment: Experiment, found: list[Finding]) -> list[str]:
         lambdas = dict.fromkeys(f"{unit.datasets[0]} {number(f.facts['lambda'])}" for unit, f in pairs)
         errors = [f.facts["smoothing_error"] for f in found]
         notes.append(
-            f"λ: {', '.join(lambdas)}. Smoothing moves the optimum of the Lasso by at most (λ₂/2)(P(0)/λ)²: "
+            f"λ: {', '.join(lambdas)}. The solution of the smoothed problem is certified to be within "
             + ", ".join(number(e, 2) for e in errors)
-            + "."
+            + " of the Lasso's minimum, in units of P(0), by the Lasso's own duality gap there."
         )
     return notes
 
@@ -190,7 +191,9 @@ def _table_1(found: list[Finding]) -> dict[str, Any]:
                 cell = [row for row in rows if (row["method"], row["beta"], row["strongly_convex"]) == at]
                 line.append(f"{number(cell[0]['measured'])} ({number(cell[0]['bound'])})" if cell else "–")
         body.append(line)
-    head = ["measured (bound)"] + [f"β = {beta:g}, {kind}" for beta in betas for kind in ("strongly convex", "not")]
+    head = ["measured (bound)"] + [
+        f"β = {beta:g}, {kind}" for beta in betas for kind in ("strongly convex", "not strongly convex")
+    ]
     return {"head": head, "body": body}
 
 
@@ -199,7 +202,7 @@ def _table_2(found: list[Finding]) -> dict[str, Any]:
     body = []
     for finding in found:
         for row in zip(*finding.columns.values(), strict=True):
-            body.append([row[0], f"{row[1]:g}", f"{row[2]:.5f}", f"{row[3]:.5f}"])
+            body.append([row[0], np.format_float_positional(row[1], trim="-"), f"{row[2]:.5f}", f"{row[3]:.5f}"])
     return {"head": head, "body": body}
 
 
@@ -233,4 +236,6 @@ def _processor() -> str:
 
 
 def _today() -> str:
-    return str(np.datetime64("today"))
+    """Today, or the day a reproducible build says it is."""
+    seconds = float(os.environ.get("SOURCE_DATE_EPOCH") or time.time())
+    return time.strftime("%Y-%m-%d", time.gmtime(seconds))

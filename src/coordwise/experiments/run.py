@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -17,7 +19,7 @@ from coordwise.experiments import paper
 from coordwise.experiments.catalogue import EXPERIMENTS, Experiment
 from coordwise.experiments.claims import Claim, check_claims
 from coordwise.experiments.settings import Settings
-from coordwise.experiments.store import Store
+from coordwise.experiments.store import Store, quick_of
 from coordwise.experiments.units import Finding, Interrupted, Unit
 from coordwise.validation import check_choice, check_count, check_number
 
@@ -68,6 +70,8 @@ class Outcome:
 def experiments_named(names: Iterable[str]) -> list[Experiment]:
     """Experiments by name, in the paper's order; "all" is every one."""
     asked = [check_choice("names", name, [*EXPERIMENTS, "all"]) for name in names]
+    if not asked:
+        raise ValueError(f"names is empty; give some of {', '.join(EXPERIMENTS)}, or all.")
     return [e for name, e in EXPERIMENTS.items() if "all" in asked or name in asked]
 
 
@@ -81,6 +85,7 @@ def reproduce(
     seed: int = 0,
     seeds: int | None = None,
     n_jobs: int | None = None,
+    force: bool = False,
     report: Reporter | None = None,
 ) -> Outcome:
     """Compute tables and figures of the paper and write them, with their numbers and a page, into a folder.
@@ -99,13 +104,16 @@ def reproduce(
     stand_ins : float, optional
         Use generated data in place of the real ones, with this share of their rows.
     quick : bool, optional
-        Fewer seeds and shorter runs; by default if no real data was found for any dataset.
+        Fewer seeds and shorter runs; by default as the folder's earlier results are, or else if no real data was found
+        for any dataset.
     seed : int, default 0
         The first seed; the others follow it.
     seeds : int, optional
         How many; 5 by default, 2 if `quick`.
     n_jobs : int, optional
         Threads; one per processor by default.
+    force : bool, default False
+        Replace what a folder holds of other settings or data.
     report : Reporter, optional
         Told how it goes on.
 
@@ -116,7 +124,7 @@ def reproduce(
     Raises
     ------
     ValueError
-        For a name that is not known, or a folder without data.
+        For a name that is not known, a folder without data, or one that holds results of other settings or data.
     KeyboardInterrupt
         On Ctrl-C, after the threads have stopped; what was finished is stored.
     """
@@ -124,6 +132,17 @@ def reproduce(
     chosen = experiments_named([names] if isinstance(names, str) else names)
     seed = check_count("seed", seed)
     jobs = (os.cpu_count() or 1) if n_jobs is None else check_count("n_jobs", n_jobs, low=1)
+    if seeds is not None:
+        check_count("seeds", seeds, low=1)
+    if stand_ins is not None:
+        check_number("stand_ins", stand_ins, low=0, high=1, strictly=True)
+    if data is not None and not Path(data).is_dir():
+        raise FileNotFoundError(f"data={str(data)!r} is not a folder; give the one with the svmlight files.")
+    if Path(out).exists() and not Path(out).is_dir():
+        raise FileExistsError(f"out={str(out)!r} is a file; give a folder, or a name that is free.")
+    missing = [name for name in ("jinja2", "matplotlib", "rich") if importlib.util.find_spec(name) is None]
+    if missing:
+        raise ValueError(f"reproduce needs {' and '.join(missing)}: pip install 'coordwise[cli]'.")
     told: Any = Silent() if report is None else report
     loaded: dict[str, Dataset] = {}
     for name in paper.DATASETS:
@@ -131,22 +150,29 @@ def reproduce(
             told.loading(name)
             loaded[name] = _load(name, data, stand_ins)
             told.loaded(loaded[name])
+    folder = Path(out)
+    if quick is None:
+        quick = None if force else quick_of(folder / "data")
     if quick is None:
         quick = bool(loaded) and not any(found.real for found in loaded.values())
     count = check_count("seeds", (2 if quick else 5) if seeds is None else seeds, low=1)
     settings = Settings.quick_look(seed, count) if quick else Settings.full(seed, count)
 
-    folder = Path(out)
-    store = Store(folder / "data", loaded.__getitem__, settings)
+    store = Store(
+        folder / "data", loaded.__getitem__, settings, {name: found.fingerprint for name, found in loaded.items()}
+    )
+    store.claim(force=force)
     units = {unit.key: unit for experiment in chosen for unit in experiment.units}
     findings = {key: found for key, unit in units.items() if (found := store.get(unit)) is not None}
-    missing = [unit for key, unit in units.items() if key not in findings]
-    _compute(missing, len(findings), store, findings, settings, jobs, told)
+    todo = [unit for key, unit in units.items() if key not in findings]
+    _compute(todo, len(findings), store, findings, settings, jobs, told)
 
     told.writing()
     for key, unit in _others(units):  # of earlier calls, so that the page shows all there is
-        if all(name in loaded for name in unit.datasets) and (found := store.get(unit)) is not None:
-            findings[key] = found
+        if (store.folder / f"{key}.json").exists():
+            loaded |= {name: _load(name, data, stand_ins) for name in unit.datasets if name not in loaded}
+            if (found := store.get(unit)) is not None:
+                findings[key] = found
     findings = {key: findings[key] for e in EXPERIMENTS.values() for key in (u.key for u in e.units) if key in findings}
     claims = check_claims(findings, all(found.real for found in loaded.values()))
     from coordwise.experiments.page import write_report
@@ -187,6 +213,15 @@ class _Watch:
             self.done += entries
 
 
+def _one_blas_thread() -> AbstractContextManager[Any]:
+    """Units run side by side; products of small matrices inside them should not fight for the processors."""
+    try:
+        from threadpoolctl import threadpool_limits
+    except ImportError:
+        return nullcontext()
+    return threadpool_limits(1)
+
+
 def _compute(
     missing: list[Unit],
     stored: int,
@@ -214,7 +249,7 @@ def _compute(
         store.put(unit, finding, seconds)
         return unit, finding, seconds
 
-    with ThreadPoolExecutor(jobs) as pool:
+    with _one_blas_thread(), ThreadPoolExecutor(jobs) as pool:
         waiting: set[Future[tuple[Unit, Finding, float]]] = set()
         try:
             for unit in sorted(missing, key=lambda unit: -expected[unit.key]):

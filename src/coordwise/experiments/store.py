@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import csv
+import functools
 import hashlib
 import io
 import json
+import math
 import os
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +18,7 @@ import coordwise
 from coordwise.experiments.settings import Settings
 from coordwise.experiments.units import Finding, Library, Unit
 
-__all__ = ["Store", "write_csv", "write_whole"]
+__all__ = ["Store", "code_digest", "quick_of", "write_csv", "write_whole"]
 
 FORMAT = 1
 
@@ -23,14 +26,38 @@ FORMAT = 1
 class Store:
     """Findings in a folder, each valid only for the inputs it was computed from."""
 
-    def __init__(self, folder: Path, library: Library, settings: Settings) -> None:
-        self.folder, self.library, self.settings = folder, library, settings
+    def __init__(
+        self, folder: Path, library: Library, settings: Settings, data: Mapping[str, str] | None = None
+    ) -> None:
+        self.folder, self.library, self.settings, self.data = folder, library, settings, dict(data or {})
+
+    def claim(self, *, force: bool) -> None:
+        """Make the folder this store's own; refused if it holds results of other settings or data.
+
+        The settings and the data's fingerprints stand in ``settings.json``; data that a folder has not seen yet are
+        added to it.
+        """
+        path = self.folder / "settings.json"
+        ours: dict[str, Any] = {"settings": self.settings.spec(), "data": self.data}
+        held = _read(path)
+        if held is not None and not force:
+            others = [name for name, found in held["data"].items() if ours["data"].get(name, found) != found]
+            if others or json.loads(json.dumps(ours["settings"])) != held["settings"]:
+                mode = "a quick look" if held["settings"]["quick"] else "a full run"
+                seeds = held["settings"]["seeds"]
+                what = f"on other data ({', '.join(others)})" if others else f"with seeds {seeds[0]} to {seeds[-1]}"
+                raise ValueError(
+                    f"out={str(self.folder.parent)!r} holds {mode} {what}, which this one would replace; give another "
+                    "folder, or force=True."
+                )
+            ours["data"] = held["data"] | ours["data"]
+        write_whole(path, json.dumps(ours, indent=1).encode())
 
     def digest(self, unit: Unit) -> str:
         """A hash of everything the unit's numbers depend on."""
         inputs = {
             "format": FORMAT,
-            "version": coordwise.__version__,
+            "code": code_digest(),
             "unit": unit.spec,
             "settings": self.settings.spec(),
             "data": {name: self.library(name).fingerprint for name in unit.datasets},
@@ -58,7 +85,35 @@ class Store:
             "seconds": round(seconds, 2),
             "facts": finding.facts,
         }
-        write_whole(self.folder / f"{unit.key}.json", json.dumps(about, indent=1, ensure_ascii=False).encode())
+        write_whole(
+            self.folder / f"{unit.key}.json",
+            json.dumps(_plain(about), indent=1, ensure_ascii=False, allow_nan=False).encode(),
+        )
+
+
+@functools.cache
+def code_digest() -> str:
+    """A hash of the package itself, sources and compiled core: other code may give other numbers."""
+    digest = hashlib.sha256(coordwise.__version__.encode())
+    package = Path(coordwise.__file__).parent
+    for path in sorted(p for p in package.rglob("*") if p.suffix in (".py", ".so", ".pyd")):
+        digest.update(path.relative_to(package).as_posix().encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def quick_of(folder: Path) -> bool | None:
+    """Whether the results in a folder are those of a quick look; None if there are none."""
+    held = _read(folder / "settings.json")
+    return None if held is None else bool(held["settings"]["quick"])
+
+
+def _read(path: Path) -> Any:
+    try:
+        held = json.loads(path.read_bytes())
+        return held if held["settings"]["seeds"] and "quick" in held["settings"] and held["data"] is not None else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def write_csv(path: Path, columns: dict[str, list[Any]]) -> bytes:
@@ -84,6 +139,15 @@ def write_whole(path: Path, content: bytes) -> None:
     except BaseException:
         os.unlink(name)
         raise
+
+
+def _plain(value: Any) -> Any:
+    """The same for JSON, which knows no nan and no inf: null."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _parse(table: str) -> dict[str, list[Any]]:

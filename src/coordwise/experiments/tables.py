@@ -146,7 +146,8 @@ class Table1(Unit):
         data = library(self.dataset)
         n, limit = data.A.shape[0], settings.limit(100, int(data.A.nnz))
         columns: dict[str, list[Any]] = {
-            name: [] for name in ("method", "beta", "strongly_convex", "bound", "measured", "least", "most", "passes")
+            name: []
+            for name in ("method", "beta", "strongly_convex", "bound", "measured", "least", "most", "passes", "tried")
         }
         minima: dict[str, Any] = {}
         for strongly_convex, family in ((True, "ridge"), (False, "l2l1")):
@@ -158,11 +159,13 @@ class Table1(Unit):
                 counts, passes = [], []
                 for seed in settings.seeds:
                     history = trace(objective, method, seed, limit, settings.records, watch).history
-                    below = history.value - minimum.dual <= self.epsilon * (history.value[0] - minimum.dual)
-                    at = int(np.argmax(below)) if below.any() else -1
-                    counts.append(float(history.iterations[at]) if below.any() else math.inf)
-                    passes.append(float(history.passes[at]) if below.any() else math.inf)
-                spread = (float(np.median(counts)), min(counts), max(counts), float(np.median(passes)))
+                    distance = history.value - minimum.dual
+                    at = int(np.flatnonzero(distance > self.epsilon * distance[0])[-1]) + 1  # from here on below
+                    reached = at < len(history)
+                    counts.append(float(history.iterations[at]) if reached else math.inf)
+                    passes.append(float(history.passes[at]) if reached else math.inf)
+                tried = int(history.iterations[-1])
+                spread = (float(np.median(counts)), min(counts), max(counts), float(np.median(passes)), tried)
                 row = (name, beta, strongly_convex, bound, *spread)
                 for column, value in zip(columns, row, strict=True):
                     columns[column].append(value)
