@@ -95,10 +95,24 @@ def test_a_folder_without_it(small, folder, monkeypatch):
         datasets.load("w8a", folder=folder / "none")
     with pytest.raises(FileNotFoundError, match="is not a folder"):
         datasets.available(folder / "none")
-    for missing in (folder, folder / "none"):
-        monkeypatch.setenv("COORDWISE_DATA", str(missing))
-        with pytest.raises(FileNotFoundError, match=r"w8a is not at hand\. .*COORDWISE_DATA"):
-            datasets.load("w8a", download=False, stand_in=False)
+    monkeypatch.setenv("COORDWISE_DATA", str(folder))
+    with pytest.raises(FileNotFoundError, match=r"w8a is not at hand\. .*COORDWISE_DATA"):
+        datasets.load("w8a", download=False, stand_in=False)
+
+
+@pytest.mark.parametrize("what", ["nothing", "a file"])
+def test_a_wrong_folder_in_the_environment_is_told_and_ignored(what, small, folder, monkeypatch):
+    (folder / "w8a").write_bytes(TEXT)
+    monkeypatch.setenv("COORDWISE_DATA", str(folder / ("w8a" if what == "a file" else "none")))
+    told = pytest.warns(UserWarning, match=r"COORDWISE_DATA='.*' is not a folder; it is ignored")
+    with told as seen, pytest.raises(FileNotFoundError, match="w8a is not at hand"):
+        datasets.load("w8a", download=False, stand_in=False)
+    assert [warning.filename for warning in seen] == [__file__]
+    with pytest.warns(UserWarning, match="is not a folder"):
+        assert [row.source for row in datasets.available()] == [None] * 3
+    check(datasets.load("w8a", folder=folder))  # what was asked for needs no environment
+    with pytest.warns(UserWarning, match="is not a folder"):
+        assert check(datasets.load("w8a")).source is datasets.Source.CACHE
 
 
 def test_other_content_does_not_pass(small, folder):
@@ -227,6 +241,30 @@ DAMAGES = {
     "other format": _meta(format=0),
     "nothing": lambda folder: [file.unlink() for file in folder.iterdir()],
 }
+
+
+@pytest.mark.parametrize("name", ["data", "labels", "indices"])
+def test_changed_values_are_noticed_where_they_are_copied(name, small, folder):
+    """Everything fits together, but the content is another."""
+    changed = {
+        "data": np.array([1, 2.5, 1, -5.0]),
+        "labels": np.array([1.0, -1, 1, 1]),
+        "indices": np.array([0, 2, 2, 0], np.int32),
+    }
+    (folder / "w8a").write_bytes(TEXT)
+    check(datasets.load("w8a", folder=folder))
+    for given in ({"folder": folder}, {}):
+        (entry,) = cache.cache_folder().iterdir()
+        _replace(name, changed[name])(entry)
+        with pytest.raises(AssertionError):
+            check(datasets.load("w8a", mmap=True, **given))  # mapped values are not looked at
+        if given:
+            check(datasets.load("w8a", mmap=False, **given))  # read again
+            check(datasets.load("w8a", mmap=True))
+        else:
+            with pytest.raises(FileNotFoundError):
+                datasets.load("w8a", download=False, stand_in=False, mmap=False)
+            assert list(cache.cache_folder().iterdir()) == []
 
 
 @pytest.mark.parametrize("mmap", [True, False])

@@ -1,6 +1,7 @@
 """The experiments: reading curves, certified minima, the units behind tables and charts, and their storage."""
 
 import itertools
+import json
 import math
 import os
 from types import SimpleNamespace
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 import coordwise as cw
 from coordwise import datasets
-from coordwise.experiments import EXPERIMENTS, Settings, charts, curves, minima, paper, store, systems, tables
+from coordwise.experiments import EXPERIMENTS, Settings, charts, curves, minima, page, paper, store, systems, tables
 from coordwise.experiments.curves import Curve
 from coordwise.experiments.run import experiments_named, reproduce
 from coordwise.experiments.store import Store, write_whole
@@ -104,11 +105,26 @@ def test_reach_holds_from_there_on_and_falls_with_the_level(distance, level, fac
     assert math.isinf(at) == (distance[-1] > level)
 
 
-def test_common_level_is_the_highest_end():
-    slow, fast = [falling(0.1), falling(0.2)], [falling(1.0)]
-    assert curves.common_level(slow, fast) == pytest.approx(math.exp(-1))
-    assert curves.common_level(fast) == pytest.approx(math.exp(-10))
-    assert math.isfinite(curves.reach(slow, curves.common_level(slow, fast)))
+def test_the_common_level_is_the_highest_end():
+    found = chart({"slow": [falling(0.1), falling(0.2)], "fast": falling(1.0)})
+    assert curves.level_of(found, ("slow", "fast")) == pytest.approx(math.exp(-1))
+    assert curves.level_of(found, ["fast"]) == pytest.approx(math.exp(-10))
+    assert curves.level_of(found, ["fast"], "primal") == pytest.approx(3 * math.exp(-10))
+    assert math.isfinite(curves.reach(curves.curves_of(found, "slow"), curves.level_of(found, ("slow", "fast"))))
+
+
+def test_the_common_level_stays_ten_times_above_the_floor():
+    found = chart({"a": falling(5.0), "b": falling(0.1)}, gap=1e-6)
+    assert curves.floor_of(found) == pytest.approx(1e-5)
+    assert curves.level_of(found, ["a"]) == pytest.approx(1e-4)
+    assert curves.level_of(found, ["a", "b"]) == pytest.approx(math.exp(-1))
+
+
+def test_depth_is_the_level_as_a_share_of_the_start():
+    found = chart({"a": falling(0.1, start=5.0), "b": falling(1.0, start=5.0)})
+    assert curves.depth(found, ("a", "b")) == pytest.approx(math.exp(-1))
+    assert curves.depth(found, ("b",), "primal") == pytest.approx(math.exp(-10))
+    assert curves.depth(chart({"a": falling(5.0, start=2.0)}, gap=1e-6), ["a"]) == pytest.approx(5e-5)
 
 
 def test_speedup_of_exponentials_is_the_ratio_of_their_rates():
@@ -165,15 +181,24 @@ def test_curves_are_split_by_seed_and_counted_in_passes_or_n_iterations():
     assert curves.labels_of(found) == ["a", "b"]
 
 
-def test_rate_of_an_exponential():
+def test_fall_of_an_exponential():
     found = chart({"a": [falling(0.5), falling(1.0), falling(3.0, end=4.0)]}, n=100, per_pass={"a": 200})
-    assert curves.rate(found, "a") == pytest.approx(math.exp(-1.0 / 200), rel=1e-12)
-    assert math.isnan(curves.rate(chart({"a": Curve(np.arange(3.0), np.ones(3))}), "a"))
+    fall, steps = curves.fall(found, "a")
+    assert fall == pytest.approx(10.0, rel=1e-12)  # of 5, 10 and 12
+    assert steps == pytest.approx(2000)  # of 2000, 2000 and 800
+    assert curves.fall(chart({"a": Curve(np.arange(3.0), np.ones(3))}), "a") == (0.0, 0.0)
 
 
-def test_rate_stops_where_the_floor_begins():
+def test_fall_stops_where_the_floor_begins():
     found = chart({"a": falling(2.0, points=101)}, n=100, gap=1e-6)
-    assert curves.rate(found, "a") == pytest.approx(math.exp(-2.0 / 100), rel=1e-3)
+    fall, steps = curves.fall(found, "a")
+    assert fall == pytest.approx(math.log(1e5), rel=1e-12)
+    assert steps == pytest.approx(100 * math.log(1e5) / 2, abs=10)  # ten iterations from one record to the next
+
+
+def test_fall_ends_at_the_lowest_point():
+    rising = Curve(np.arange(4.0), np.array([1.0, 1e-2, 1e-3, 0.1]))
+    assert curves.fall(chart({"a": rising}), "a") == pytest.approx((math.log(1e3), 200))
 
 
 def test_band_is_median_and_range_on_the_points_of_the_first():
@@ -199,7 +224,7 @@ def problem_of(shape, loss, seed=0, lam=0.05):
 
 def check_certificate(found, y, problem, tol):
     """What `Certified` says, from the problem alone; returns the weights."""
-    w = minima._newton(problem, tol)[0] if found.how.startswith("Newton") else problem.primal_point(y)
+    w = minima._newton(problem, tol, Watch())[0] if found.how.startswith("Newton") else problem.primal_point(y)
     rounding = 1e-14 * problem.value(np.zeros(problem.n_features))
     assert 0 < found.gap <= tol * 1e14 * rounding
     assert found.primal == pytest.approx(problem.value(w), abs=rounding)
@@ -222,8 +247,10 @@ def test_minimum_of_ridge_regression_against_a_direct_solve(shape):
     assert found.how.startswith("Newton" if shape == "tall" else "nu_acdm")
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("lam", [0.5, 1e-3])
+@pytest.mark.parametrize(
+    ("lam", "shape"),
+    [(0.5, "tall"), pytest.param(1e-3, "tall"), *itertools.product([0.5, 1e-3], ["wide", "square"])],
+)
 def test_minimum_of_l2l1_regression_against_solve(shape, lam):
     problem = problem_of(shape, "l2l1", lam=lam)
     found, y = minima.certified_minimum(problem.dual(), 1e-9, Watch())
@@ -240,6 +267,13 @@ def test_newton_certifies_far_below_what_is_drawn():
     found, _ = minima.certified_minimum(problem.dual(), 1e-12, Watch())
     assert found.how.startswith("Newton")
     assert found.gap <= 1e-11 * problem.value(np.zeros(12))
+
+
+@pytest.mark.parametrize("shape", ["tall", "wide"])  # Newton's method, and `solve`
+@pytest.mark.parametrize("loss", ["squared", "l2l1"])
+def test_a_minimum_is_given_up_when_asked(loss, shape):
+    with pytest.raises(Interrupted):
+        minima.certified_minimum(problem_of(shape, loss).dual(), 1e-9, Watch(stopped=True))
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -367,7 +401,8 @@ def test_bounds_of_table_1():
 def test_table_1_measures_what_it_says():
     data = datasets.stand_in("w8a", scale=0.01)
     unit = tables.Table1(lam=0.1)
-    found = unit.run(library_of(w8a=data), SMALL, Watch())
+    settings = Settings(**(SMALL.spec() | {"passes": 12}))  # with 12 records: one a pass
+    found = unit.run(library_of(w8a=data), settings, Watch())
     objective = charts._ridge(data, 0.1)
     least = found.facts["minima"]["ridge"]["dual"]
     cells = zip(found.columns["method"], found.columns["beta"], strict=True)
@@ -378,14 +413,18 @@ def test_table_1_measures_what_it_says():
             objective,
             cw.NUACDM(),
             tol=0,
-            max_passes=SMALL.limit(100, data.A.nnz),
+            max_passes=12,
             random_state=seed,
             record_every=1.0,
             record_growth=0,
         ).history
-        counts.append(next(k for k, v in zip(run.iterations, run.value, strict=True) if v - least <= 1e-3 * -least))
+        down = [np.all(run.value[k:] - least <= 1e-3 * -least) for k in range(len(run.value))]  # for good
+        counts.append(run.iterations[down.index(True)])
+    assert found.columns["tried"][at] == run.iterations[-1]
     assert (found.columns["least"][at], found.columns["most"][at]) == (min(counts), max(counts))
     assert found.columns["measured"][at] == np.median(counts)
+    for k, measured in enumerate(found.columns["measured"]):
+        assert measured <= found.columns["tried"][k] or measured == found.columns["passes"][k] == math.inf
     bound = column(found, "bound", method="nu_acdm", beta=0.0, strongly_convex=True)
     assert bound == [unit_bound(data, 0.1)]
 
@@ -498,6 +537,19 @@ def test_a_chart(family, small_data):
     assert other.columns["dual"] != found.columns["dual"]
 
 
+def test_what_smoothing_costs_the_lasso(small_data):
+    """The certificate of the Lasso itself, at the smoothed problem's solution, against the Lasso's minimum."""
+    facts = chart_of("lasso").run(library_of(w8a=small_data), SMALL, Watch()).facts
+    lasso = cw.ERM(small_data.A, small_data.b, penalty="l1", lam=facts["lambda"])
+    scale = lasso.value(np.zeros(lasso.n_features))
+    least = cw.solve(lasso.primal(), tol=1e-10, max_passes=20_000)
+    objective = charts._lasso(small_data, 0.01)
+    w = cw.solve(objective, tol=1e-10, max_passes=20_000).w
+    assert 0 < facts["smoothing_error"] < objective.smoothing_error / scale  # less than what is known beforehand
+    assert lasso.value(w) - float(least.value) <= (facts["smoothing_error"] + 1e-8) * scale
+    assert facts["smoothing_error"] == pytest.approx(lasso.gap(w, lasso.dual_point(w)) / scale, rel=1e-2)
+
+
 def test_seeds_of_a_chart_are_runs_of_solve(small_data):
     found = chart_of("l2l1").run(library_of(w8a=small_data), SMALL, Watch())
     run = cw.solve(
@@ -544,6 +596,8 @@ def test_apcg_is_tuned_to_the_fastest_of_those_tried(lam, small_data):
         assert row["dual_distance"] == pytest.approx(runs[-1].distance[-1])
     goal = min(curve.distance[-1] for curve in runs)
     first = [next((x for k, x in enumerate(c.x) if np.all(c.distance[k:] <= goal)), math.inf) for c in runs]
+    for row, x, curve in zip(table, first, runs, strict=True):  # between records, log distances are interpolated
+        assert x - 1.01 * np.diff(curve.x).max() <= row["passes"] <= x if math.isfinite(x) else row["passes"] == x
     chosen = [k for k, row in enumerate(table) if row["chosen"]]
     assert chosen == [int(np.argmin(first))]
     assert found.facts["lines"]["APCG*"]["sigma"] == sigmas[chosen[0]]
@@ -592,7 +646,6 @@ def test_experiments_come_in_the_papers_order():
     assert [e.name for e in experiments_named(["fig6", "table3", "fig2", "fig6"])] == ["table3", "fig2", "fig6"]
     assert [e.name for e in experiments_named(["fig2", "all"])] == list(EXPERIMENTS)
     assert list(EXPERIMENTS) == ["table1", "table2", "table3", *(f"fig{k}" for k in range(1, 8))]
-    assert experiments_named([]) == []
 
 
 def test_unknown_experiments_are_refused(tmp_path):
@@ -600,9 +653,17 @@ def test_unknown_experiments_are_refused(tmp_path):
         experiments_named(["fig2", "fig8"])
     with pytest.raises(ValueError, match="fig8"):
         reproduce("fig8", out=tmp_path / "out")
+    with pytest.raises(ValueError, match=r"names is empty; give some of table1, .*fig7, or all"):
+        reproduce([], out=tmp_path / "out")
     with pytest.raises(ValueError, match="seed"):
         reproduce("table3", seed=-1, out=tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(("seconds", "day"), [("0", "1970-01-01"), ("1700000000", "2023-11-14")])
+def test_the_day_of_a_reproducible_build(seconds, day, monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", seconds)
+    assert page._today() == day
 
 
 # Storage
@@ -690,9 +751,81 @@ def test_a_finding_of_other_inputs_is_none(stored, tmp_path):
     assert asked(quick=False) is None
 
 
-def test_a_finding_of_another_version_is_none(stored, monkeypatch):
-    monkeypatch.setattr(cw, "__version__", "0.0.0")
+def test_a_finding_of_other_code_is_none(stored, monkeypatch):
+    monkeypatch.setattr(store, "code_digest", lambda: "other")
     assert stored.get(Something()) is None
+    monkeypatch.undo()
+    assert stored.get(Something()) is not None
+
+
+def test_the_code_digest_changes_with_the_code(tmp_path, monkeypatch):
+    """With any source or compiled file, its name and the version, but not with what gives no numbers."""
+    package = tmp_path / "package"
+    (package / "inner").mkdir(parents=True)
+    for name in ("__init__.py", "inner/one.py", "_core.so", "page.html"):
+        (package / name).write_bytes(name.encode())
+    monkeypatch.setattr(cw, "__file__", str(package / "__init__.py"))
+    seen = []
+
+    def digest():
+        store.code_digest.cache_clear()
+        seen.append(store.code_digest())
+        return seen[-1]
+
+    try:
+        first = digest()
+        (package / "page.html").write_bytes(b"other")
+        assert digest() == first == store.code_digest()
+        for name in ("inner/one.py", "_core.so", "inner/two.py"):
+            (package / name).write_bytes(b"other")
+            digest()
+        (package / "inner" / "two.py").rename(package / "inner" / "three.py")
+        digest()
+        monkeypatch.setattr(cw, "__version__", "0.0.0")
+        digest()
+        assert len(seen) == 7
+        assert len(set(seen)) == 6
+    finally:
+        store.code_digest.cache_clear()
+
+
+def claimed(folder, data, **changes):
+    """A store in the folder, which now holds its results."""
+    held = Store(folder, library_with(1), Settings(**(SMALL.spec() | changes)), data)
+    held.claim(force=False)
+    return held
+
+
+def test_a_folder_is_claimed_by_its_settings_and_data(tmp_path):
+    folder = tmp_path / "out" / "data"
+    assert store.quick_of(folder) is None
+    claimed(folder, {"w8a": "1"})
+    claimed(folder, {"news20": "2"})  # data it has not seen
+    claimed(folder, {})
+    assert store.quick_of(folder) is True
+    before = (folder / "settings.json").read_bytes()
+    assert json.loads(before)["data"] == {"w8a": "1", "news20": "2"}
+    for data, changes, said in (
+        ({"w8a": "3"}, {}, r"a quick look on other data \(w8a\)"),
+        ({"w8a": "1"}, {"seeds": (3, 4, 5)}, "a quick look with seeds 0 to 1"),
+        ({}, {"quick": False}, "a quick look with seeds 0 to 1"),
+    ):
+        with pytest.raises(ValueError, match=rf"out=.*out' holds {said}, which .* another folder, or force=True"):
+            claimed(folder, data, **changes)
+        assert (folder / "settings.json").read_bytes() == before
+    Store(folder, library_with(1), Settings(**(SMALL.spec() | {"quick": False})), {"w8a": "3"}).claim(force=True)
+    assert store.quick_of(folder) is False
+    claimed(folder, {"w8a": "3"}, quick=False)
+    with pytest.raises(ValueError, match="holds a full run"):
+        claimed(folder, {"w8a": "3"})
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"{", b'{"settings": {}, "data": {}}', b'{"data": {}}', b"\xff"])
+def test_a_damaged_mark_is_none(content, tmp_path):
+    (tmp_path / "settings.json").write_bytes(content)
+    assert store.quick_of(tmp_path) is None
+    claimed(tmp_path, {"w8a": "1"})
+    assert store.quick_of(tmp_path) is True
 
 
 @pytest.mark.parametrize("kind", ["csv", "json"])

@@ -156,6 +156,20 @@ def test_the_speedups_are_those_of_the_file(visit, reproduction):
     ]
 
 
+def test_the_speedups_tell_how_deep_they_were_read(visit, reproduction):
+    table = visit.page.locator("h2#speedups ~ div.scroll").first
+    shown = table.locator("tbody tr td:last-child").all_inner_texts()
+    expected = [float(row["depth"]) for row in rows_of(reproduction, "speedups.csv")]
+    plain = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
+    values = [float(text.replace("·10", "e").translate(plain)) for text in shown]  # 1.3·10⁻⁴
+    assert values == pytest.approx(expected, rel=0.06)  # two digits
+
+
+def test_table_1_on_the_page(visit):
+    head = visit.page.locator("section:has(h2#table1) table thead th").all_inner_texts()
+    assert head[1:3] == ["β = 0, strongly convex", "β = 0, not strongly convex"]
+
+
 def test_table_3_on_the_page(visit):
     table = visit.page.locator("section:has(h2#table3) table tbody tr")
     printed = table.locator("td:nth-child(2)").all_inner_texts()

@@ -51,7 +51,7 @@ def add_reproduce(commands: Any) -> None:
 
 
 _OPTIONS = {"n_jobs=": "--jobs ", "stand_ins=": "--stand-ins ", "seeds=": "--seeds ", "seed=": "--seed "}
-_OPTIONS |= {"folder=": "--data ", "data=": "--data ", "out=": "--out ", "force=True": "--force"}
+_OPTIONS |= {"folder=": "--data ", "data=": "--data ", "out=": "--out ", "force=True": "--force", "names=": "NAME "}
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
         text = str(error)
         for word, option in _OPTIONS.items():
             text = text.replace(word, option)
-        raise type(error)(text) from None
+        raise (OSError if isinstance(error, OSError) else ValueError)(text) from None
     except KeyboardInterrupt:
         report.close()
         stored = (

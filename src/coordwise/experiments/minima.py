@@ -72,7 +72,7 @@ def _newton(problem: ERM, tol: float, watch: Watch) -> tuple[FloatArray, FloatAr
 
     best_w, best_y, best_gap = w, r, np.inf
     for width in 10.0 ** np.arange(0, -13, -0.5):
-        for _ in range(50):
+        for _ in range(30):
             if watch.stopped:
                 raise Interrupted
             y = r + kink * np.clip(r / width, -1, 1)
@@ -85,9 +85,9 @@ def _newton(problem: ERM, tol: float, watch: Watch) -> tuple[FloatArray, FloatAr
             move = A @ step
             while smoothed(w - length * step, r - length * move, width) > here - 1e-4 * length * (gradient @ step):
                 length /= 2
-                if length < 1e-6:
+                if length < 1e-10:
                     break
-            if length < 1e-6:  # rounding: this width has nothing more to give
+            if length < 1e-10:  # rounding: this width has nothing more to give
                 break
             w, r = w - length * step, r - length * move
         r = A @ w - b

@@ -158,9 +158,8 @@ def reproduce(
     count = check_count("seeds", (2 if quick else 5) if seeds is None else seeds, low=1)
     settings = Settings.quick_look(seed, count) if quick else Settings.full(seed, count)
 
-    store = Store(
-        folder / "data", loaded.__getitem__, settings, {name: found.fingerprint for name, found in loaded.items()}
-    )
+    prints = {name: found.fingerprint for name, found in loaded.items()}
+    store = Store(folder / "data", loaded.__getitem__, settings, prints, stand_ins)
     store.claim(force=force)
     units = {unit.key: unit for experiment in chosen for unit in experiment.units}
     findings = {key: found for key, unit in units.items() if (found := store.get(unit)) is not None}
@@ -170,7 +169,7 @@ def reproduce(
     told.writing()
     for key, unit in _others(units):  # of earlier calls, so that the page shows all there is
         if (store.folder / f"{key}.json").exists():
-            loaded |= {name: _load(name, data, stand_ins) for name in unit.datasets if name not in loaded}
+            loaded |= {name: _load(name, data, store.stand_ins) for name in unit.datasets if name not in loaded}
             if (found := store.get(unit)) is not None:
                 findings[key] = found
     findings = {key: findings[key] for e in EXPERIMENTS.values() for key in (u.key for u in e.units) if key in findings}

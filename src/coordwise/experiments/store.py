@@ -27,9 +27,15 @@ class Store:
     """Findings in a folder, each valid only for the inputs it was computed from."""
 
     def __init__(
-        self, folder: Path, library: Library, settings: Settings, data: Mapping[str, str] | None = None
+        self,
+        folder: Path,
+        library: Library,
+        settings: Settings,
+        data: Mapping[str, str] | None = None,
+        stand_ins: float | None = None,
     ) -> None:
-        self.folder, self.library, self.settings, self.data = folder, library, settings, dict(data or {})
+        self.folder, self.library, self.settings = folder, library, settings
+        self.data, self.stand_ins = dict(data or {}), stand_ins
 
     def claim(self, *, force: bool) -> None:
         """Make the folder this store's own; refused if it holds results of other settings or data.
@@ -38,10 +44,14 @@ class Store:
         added to it.
         """
         path = self.folder / "settings.json"
-        ours: dict[str, Any] = {"settings": self.settings.spec(), "data": self.data}
+        ours: dict[str, Any] = {"settings": self.settings.spec(), "stand_ins": self.stand_ins, "data": self.data}
         held = _read(path)
         if held is not None and not force:
             others = [name for name, found in held["data"].items() if ours["data"].get(name, found) != found]
+            if not self.data and self.stand_ins is None:  # this call needs no data: what the folder has stays
+                ours["stand_ins"] = self.stand_ins = held.get("stand_ins")
+            elif held.get("stand_ins") != self.stand_ins and not others and held["data"]:
+                others = ["stand-ins of another share, or none"]
             if others or json.loads(json.dumps(ours["settings"])) != held["settings"]:
                 mode = "a quick look" if held["settings"]["quick"] else "a full run"
                 seeds = held["settings"]["seeds"]
@@ -111,7 +121,8 @@ def quick_of(folder: Path) -> bool | None:
 def _read(path: Path) -> Any:
     try:
         held = json.loads(path.read_bytes())
-        return held if held["settings"]["seeds"] and "quick" in held["settings"] and held["data"] is not None else None
+        known = held["settings"]["seeds"] and "quick" in held["settings"] and isinstance(held["data"], dict)
+        return held if known else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
