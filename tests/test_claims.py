@@ -375,7 +375,7 @@ def test_table_1_where_cells_were_not_reached(measured, tried, expected, left, f
     assert len(claims) == 26
     (claim,) = [c for c in claims if c.source == "Table 1"]
     assert claim.verdict is expected
-    assert (f"{left} bounds lie beyond" in claim.measured) == (left > 0)
+    assert (f"of {left} the bound lies beyond" in claim.measured) == (left > 0)
 
 
 def test_the_linear_rate_allows_the_constant_of_the_theorem(findings):

@@ -232,7 +232,7 @@ def _table_1(findings: Findings, real: bool) -> Claim:
         "The iteration bounds of all methods.",
         "measured iterations <= 2 times the bound (the constants hidden in O(.) are small)",
         f"{sum(outcome is True for outcome in outcomes)} of {len(rows)} cells{spread}"
-        + (f"; {left} bounds lie beyond the length of the runs" if left else ""),
+        + (f"; of {left} the bound lies beyond the length of the runs" if left else ""),
         _all(outcomes),
     )
 

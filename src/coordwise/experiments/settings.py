@@ -51,7 +51,7 @@ class Settings:
     @classmethod
     def quick_look(cls, seed: int = 0, count: int = 2) -> Settings:
         """The same charts with fewer seeds and shorter runs."""
-        return cls(tuple(range(seed, seed + count)), 1e-6, 60, 1.2e8, 40, 5, 1e-8, 30, quick=True)
+        return cls(tuple(range(seed, seed + count)), 1e-6, 60, 1e8, 40, 5, 1e-8, 30, quick=True)
 
     def seeds_for(self, nnz: int) -> tuple[int, ...]:
         """The seeds of a chart: a quick look at a large dataset (more than two million entries) takes one."""

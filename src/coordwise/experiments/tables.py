@@ -139,7 +139,7 @@ class Table1(Unit):
     def work(self, library: Library, settings: Settings) -> float:
         """See `Unit.work`."""
         nnz = int(library(self.dataset).A.nnz)
-        return 20 * len(settings.seeds) * settings.limit(100, nnz) * nnz
+        return 20 * (1 if settings.quick else len(settings.seeds)) * settings.limit(100, nnz) * nnz
 
     def run(self, library: Library, settings: Settings, watch: Watch) -> Finding:
         """See `Unit.run`."""
@@ -150,6 +150,7 @@ class Table1(Unit):
             for name in ("method", "beta", "strongly_convex", "bound", "measured", "least", "most", "passes", "tried")
         }
         minima: dict[str, Any] = {}
+        seeds = settings.seeds[:1] if settings.quick else settings.seeds
         for strongly_convex, family in ((True, "ridge"), (False, "l2l1")):
             objective = FAMILIES[family].objective(data, self.lam)
             minimum, y = certified_minimum(objective, settings.reference, watch)
@@ -157,7 +158,7 @@ class Table1(Unit):
             for name, beta, method in _cells(self.middle, strongly_convex):
                 bound = bounds(objective, name, beta, strongly_convex, self.epsilon, y, minimum.dual)
                 counts, passes = [], []
-                for seed in settings.seeds:
+                for seed in seeds:
                     history = trace(objective, method, seed, limit, settings.records, watch).history
                     distance = history.value - minimum.dual
                     at = int(np.flatnonzero(distance > self.epsilon * distance[0])[-1]) + 1  # from here on below
