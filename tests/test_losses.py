@@ -188,6 +188,19 @@ def test_derivative_is_the_slope_of_the_formula(loss):
 
 
 @each
+def test_second_derivative_is_the_slope_of_the_derivative(loss):
+    h = 1e-6
+    for b in targets(loss):
+        t = np.linspace(-4.02, 4.03, 97)
+        smooth = np.array([np.all(np.abs(np.asarray(kinks(loss, b), float) - at) > 10 * h) for at in t])
+        t = t[smooth]
+        expected = (loss.derivative(t + h, b) - loss.derivative(t - h, b)) / (2 * h)
+        np.testing.assert_allclose(loss.second_derivative(t, b), expected, rtol=1e-5, atol=1e-8)
+        np.testing.assert_allclose(loss.second_derivative(t, b, 2.5), 2.5 * loss.second_derivative(t, b), rtol=1e-15)
+        assert np.all(loss.second_derivative(t, b) >= 0)
+
+
+@each
 def test_derivative_at_a_kink_is_the_smallest_subgradient(loss):
     h = 1e-7
     for b in targets(loss) if loss.classification else [0.0]:  # at 0 the kinks are where they are, without rounding

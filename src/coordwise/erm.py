@@ -157,9 +157,12 @@ class ERM:
         """
         return DualERM(self, smoothing)
 
-    def primal(self) -> PrimalERM:
-        """The primal objective over features: smooth losses, any penalty."""
-        return PrimalERM(self)
+    def primal(self, offset: Any = None) -> PrimalERM:
+        """The primal objective over features: smooth losses, any penalty.
+
+        `offset` (a number, or one per output) is added to all predictions: a fixed intercept.
+        """
+        return PrimalERM(self, offset)
 
     @property
     def value_at_zero(self) -> FloatArray:
@@ -243,7 +246,7 @@ class PrimalERM(Objective):
     certificate_name = "duality gap"
     sigma_is_tight = False
 
-    def __init__(self, problem: ERM) -> None:
+    def __init__(self, problem: ERM, offset: Any = None) -> None:
         loss = problem.loss
         if loss.gamma == 0:
             raise ValueError(
@@ -254,16 +257,20 @@ class PrimalERM(Objective):
         self.rows = problem.rows("columns")
         self.outputs, self.flat = problem.b.shape[1], problem.flat
         self.coordinates = Terms(problem.penalty.shape, 1.0, None, None)
-        if loss.name == "squared" and problem.sample_weight is None:
+        self._residual = loss.name == "squared" and problem.sample_weight is None  # the image is Aw - b, not Aw
+        if self._residual:
             self.smooth, self.image0 = 1 / problem.total, -problem.b
         else:
             self.smooth = problem.terms
+        self._offset = np.broadcast_to(np.asarray(0.0 if offset is None else offset, np.float64), (self.outputs,))
+        if offset is not None:
+            self.image0 = self._offset + (np.zeros_like(problem.b) if self.image0 is None else self.image0)
         self._at_zero = problem.value_at_zero
 
     def certificate(self, image: FloatArray, sums: Sums) -> Certificate:
         """P(w) + D(y)."""
         terms = self.problem.terms
-        t = image if self.image0 is None else image + self.problem.b
+        t = image + self.problem.b if self._residual else image
         y = terms.subgradients(t)
         s = sums(y / self.problem.total)
         losses = terms.value(t)
@@ -271,7 +278,8 @@ class PrimalERM(Objective):
         if self.penalty.l2 > 0:
             return Certificate(value, s["fenchel_young"], self._at_zero, value)
         shrink = _shrink(self.penalty, s["lowest"], s["highest"])
-        conjugates = terms.conjugate(shrink * y)
+        # an offset c makes the losses phi(t + c), whose conjugates are phi*(y) - c y
+        conjugates = terms.conjugate(shrink * y) - self._offset * shrink * y.sum(0) / self.problem.total
         # P + D with D = (1/W) sum phi*(y) + r*(-(1/W) A'y); r* vanishes at the scaled point
         return Certificate(value, np.maximum(value + conjugates, 0), self._at_zero, value)
 

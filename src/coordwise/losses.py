@@ -88,6 +88,18 @@ class Loss:
             size = np.where(excess > 0, s.dead + excess / s.quad if s.quad > 0 else np.inf, 0.0)
         return weight * np.clip(np.copysign(size, r), *self.domain(b))
 
+    def second_derivative(self, t: ArrayLike, b: ArrayLike, weight: ArrayLike = 1.0) -> FloatArray:
+        """weight * phi''(t; b) where phi is twice differentiable; where phi' bends, the value of one side."""
+        t, b, weight = _arrays(t, b, weight)
+        s = self.shape
+        if s.logistic:
+            p = _sigmoid(-b * t)
+            return weight * p * (1 - p)
+        y = self.derivative(t, b)
+        low, high = self.domain(b)
+        bends = (np.abs(t - b) > s.kink) & (y > low) & (y < high)
+        return weight * np.where(bends, 1 / s.quad if s.quad > 0 else 0.0, 0.0)
+
     def conjugate(self, y: ArrayLike, b: ArrayLike, weight: ArrayLike = 1.0) -> FloatArray:
         """The conjugate of weight * phi(.; b) at y; inf outside its domain."""
         y, b, weight = _arrays(y, b, weight)

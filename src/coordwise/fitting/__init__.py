@@ -1,0 +1,1 @@
+"""Fitting linear models with an intercept: formulations, and which of them to use."""

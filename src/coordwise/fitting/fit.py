@@ -1,0 +1,298 @@
+"""Fitting a linear model: which formulation, and the loop around it that makes the intercept exact."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from coordwise.fitting.dual import WithIntercept
+from coordwise.fitting.gram import gram_solution
+from coordwise.fitting.model import Candidate, LinearModel
+from coordwise.fitting.newton import newton
+from coordwise.methods import Method
+from coordwise.recording import Progress, says_stop
+from coordwise.results import Result, Status
+from coordwise.solve import solve
+from coordwise.validation import FloatArray, check_choice
+
+__all__ = ["STRATEGIES", "Fit", "choose", "fit"]
+
+STRATEGIES = ("auto", "dual", "primal", "gram", "newton")
+FEW = 1000  # features (or samples) for which a dense Gram matrix is cheap
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A fitted model with its certificate: gap <= tol * scale for every output if it converged."""
+
+    w: FloatArray
+    c: FloatArray
+    y: FloatArray
+    value: FloatArray
+    gap: FloatArray
+    scale: FloatArray
+    status: Status
+    passes: float
+    iterations: int
+    seconds: float
+    strategy: str
+    results: tuple[Result, ...]
+
+    @property
+    def converged(self) -> bool:
+        """Whether the stopping inequality holds."""
+        return self.status is Status.CONVERGED
+
+
+def choose(model: LinearModel) -> tuple[str, str]:
+    """(strategy, why) for a model: see `fit`."""
+    n, d, loss, penalty = model.n, model.d, model.loss, model.penalty
+    plain = penalty.l1 == 0 and not penalty.positive
+    if loss.name == "squared" and d <= FEW and (n >= d or not plain):
+        return "gram", f"squared loss with {d} <= {FEW} features: one Gram matrix"
+    if loss.name == "squared" and plain and n <= FEW:
+        return "gram", f"squared loss with {n} <= {FEW} samples: one Gram matrix"
+    if loss.gamma > 0 and plain and d <= FEW and (n >= d or d <= FEW // 4):
+        return "newton", f"smooth loss with {d} <= {FEW} features: Newton's method with one Gram matrix per step"
+    if loss.gamma > 0 and not plain and (penalty.l2 == 0 or model.intercept or d > n):
+        return "primal", "smooth loss and an l1 penalty or w >= 0: coordinates are features"
+    return "dual", "coordinates are samples"
+
+
+def fit(
+    model: LinearModel,
+    *,
+    tol: float,
+    max_passes: float = 1000,
+    time_limit: float | None = None,
+    method: str | Method = "auto",
+    strategy: str = "auto",
+    random_state: Any = 0,
+    start: Candidate | None = None,
+    callback: Callable[[Progress], object] | None = None,
+    n_jobs: int = 1,
+) -> Fit:
+    """Minimise P(w, c) until P(w, c) + D(y) <= tol * P(0, 0) for every output, checked at the result.
+
+    "gram" and "newton" work in the space of the features with dense Gram matrices, "dual" over the samples, "primal"
+    over the features; "auto" takes the cheapest that applies. What was chosen, and why, is in `Fit.strategy`.
+
+    Raises
+    ------
+    ValueError
+        For a strategy that does not apply, with the reason.
+    """
+    name, why = choose(model) if check_choice("strategy", strategy, STRATEGIES) == "auto" else (strategy, "as asked")
+    _check_applies(model, name)
+    begun = time.perf_counter()
+    limit = np.inf if time_limit is None else begun + time_limit
+    runner = {"gram": _gram, "newton": _newton, "dual": _dual, "primal": _primal}[name]
+    found, status, results, steps = runner(
+        model, _Options(tol, max_passes, limit, method, random_state, start, callback, n_jobs)
+    )
+    passes = float(sum(result.passes for result in results)) + steps
+    return Fit(
+        found.w,
+        found.c,
+        found.y,
+        found.value,
+        found.gap,
+        model.scale,
+        status,
+        passes,
+        steps or sum(result.iterations for result in results),
+        time.perf_counter() - begun,
+        f"{name}: {why}",
+        tuple(results),
+    )
+
+
+@dataclass(frozen=True)
+class _Options:
+    tol: float
+    max_passes: float
+    limit: float
+    method: str | Method
+    random_state: Any
+    start: Candidate | None
+    callback: Callable[[Progress], object] | None
+    n_jobs: int
+
+
+Outcome = tuple[Candidate, Status, list[Result], int]
+
+
+def _check_applies(model: LinearModel, name: str) -> None:
+    loss, penalty = model.loss, model.penalty
+    plain = penalty.l1 == 0 and not penalty.positive
+    wrong = ""
+    if name == "gram" and loss.name != "squared":
+        wrong = "it is for the squared loss"
+    elif name == "newton" and not (loss.gamma > 0 and plain):
+        wrong = "it is for smooth losses with an l2 penalty"
+    elif name == "primal" and loss.gamma == 0:
+        wrong = f"the loss {loss.name!r} has a kink"
+    elif name == "dual" and penalty.l2 == 0:
+        wrong = "the penalty has no l2 part"
+    elif name == "dual" and model.intercept and not plain:
+        wrong = "an intercept beside an l1 penalty or w >= 0 needs the features"
+    if wrong:
+        raise ValueError(f"strategy={name!r} does not apply here: {wrong}. Use strategy='auto'.")
+
+
+def _met(model: LinearModel, found: Candidate, tol: float) -> bool:
+    return bool(np.all(found.gap <= np.where(model.scale > 0, tol * model.scale, tol**2)))
+
+
+def _gram(model: LinearModel, options: _Options) -> Outcome:
+    found, steps = gram_solution(model, options.tol, options.start)
+    asked = options.callback is not None and says_stop(options.callback(_progress(model, found, steps)))
+    if _met(model, found, options.tol):
+        return found, Status.CONVERGED, [], steps
+    if asked or time.perf_counter() > options.limit:
+        return found, Status.STOPPED if asked else Status.TIME_LIMIT, [], steps
+    # A Gram matrix squares the condition number: finish on the data themselves.
+    finish = _newton if model.penalty.l1 == 0 and not model.penalty.positive and model.d <= FEW else _primal
+    if model.n < model.d and finish is not _newton:
+        finish = _dual if model.penalty.l2 > 0 else _primal
+    better, status, results, more = finish(model, replace(options, start=found))
+    return better.better(found), status, results, steps + more
+
+
+def _newton(model: LinearModel, options: _Options) -> Outcome:
+    stopped: list[Status] = []
+
+    def look(found: Candidate, steps: int) -> bool:
+        if options.callback is not None and says_stop(options.callback(_progress(model, found, steps))):
+            stopped.append(Status.STOPPED)
+        if time.perf_counter() > options.limit:
+            stopped.append(Status.TIME_LIMIT)
+        return bool(stopped)
+
+    most = int(min(options.max_passes, 200))
+    found, steps = newton(model, options.tol, most=most, start=options.start, look=look)
+    if _met(model, found, options.tol):
+        return found, Status.CONVERGED, [], steps
+    return found, stopped[0] if stopped else Status.MAX_PASSES, [], steps
+
+
+def _progress(model: LinearModel, found: Candidate, steps: int) -> Progress:
+    return Progress(steps, float(steps), 0.0, found.value, found.gap, model.scale, 0, np.nan)
+
+
+def _dual(model: LinearModel, options: _Options) -> Outcome:
+    if not model.intercept:
+        objective: Any = model.problem.dual()
+        result = _solve(model, objective, options, [], None if options.start is None else options.start.y, options.tol)
+        return model.from_dual(result.x.reshape(model.n, -1)), result.status, [result], 0
+    center = model.best_intercept(np.zeros((model.n, model.outputs))) if options.start is None else options.start.c
+    center = np.clip(center, -1e6, 1e6)
+    objective = WithIntercept.of(model, center)
+    y = None if options.start is None else options.start.y
+    results: list[Result] = []
+    best: Candidate | None = None
+    tol = options.tol / 2
+    for _ in range(100):
+        result = _solve(model, objective, options, results, y, tol)
+        results.append(result)
+        y = result.x.reshape(model.n, -1)
+        best = model.from_dual(y).better(best)
+        if _met(model, best, options.tol):
+            return best, Status.CONVERGED, results, 0
+        if result.status is not Status.CONVERGED:
+            return best, result.status, results, 0
+        moved = np.atleast_1d(result.w[-1]) * objective.column
+        if np.all(np.abs(moved - center) <= 1e-12 * np.maximum(np.abs(moved), 1.0)):
+            tol /= 10
+        center = moved
+        objective.move(center)
+    assert best is not None
+    return best, Status.MAX_PASSES, results, 0
+
+
+def _primal(model: LinearModel, options: _Options) -> Outcome:
+    results: list[Result] = []
+    w = None if options.start is None else options.start.w
+    if not model.intercept:
+        result = _solve(model, model.problem.primal(), options, results, w, options.tol)
+        return model.from_primal(result.x.reshape(model.d, -1), np.zeros(model.outputs)), result.status, [result], 0
+    c = model.best_intercept(np.zeros((model.n, model.outputs))) if options.start is None else options.start.c
+    best: Candidate | None = None
+    search = _Secant(model.outputs)
+    tol = options.tol / 2
+    for _ in range(100):
+        result = _solve(model, model.problem.primal(offset=c), options, results, w, tol)
+        results.append(result)
+        w = result.x.reshape(model.d, -1)
+        found = model.from_primal(w)
+        best = found.better(best)
+        if _met(model, best, options.tol):
+            return best, Status.CONVERGED, results, 0
+        if result.status is not Status.CONVERGED:
+            return best, result.status, results, 0
+        t = model.scores(w, c)
+        slope = model.loss.derivative(t, model.b, model.s).sum(0) / model.total
+        noise = np.sqrt(2 * model.loss.smoothness * np.atleast_1d(result.gap))
+        c, blurred = search.next(c, slope, found.c, noise)
+        if np.any(blurred & (best.gap > options.tol * model.scale)):
+            tol = max(tol / 10, min(tol, 1e-14))
+    assert best is not None
+    return best, Status.MAX_PASSES, results, 0
+
+
+class _Secant:
+    """Zeros of increasing functions, one per output: secant steps that do not leap, halving where they do not help."""
+
+    def __init__(self, count: int) -> None:
+        self.low, self.high = np.full(count, -np.inf), np.full(count, np.inf)
+        self.last: tuple[FloatArray, FloatArray] | None = None
+        self.widths: list[FloatArray] = []
+
+    def next(self, c: FloatArray, slope: FloatArray, block: FloatArray, noise: FloatArray) -> tuple[FloatArray, Any]:
+        """The next point, and whether the slopes must be known better.
+
+        `block` minimises with all else fixed; `noise` bounds the error of the slopes.
+        """
+        sure = np.abs(slope) > noise
+        self.low = np.where(sure & (slope < 0), np.maximum(self.low, c), self.low)
+        self.high = np.where(sure & (slope > 0), np.minimum(self.high, c), self.high)
+        width = self.high - self.low
+        step = block
+        if self.last is not None:
+            before, was = self.last
+            with np.errstate(divide="ignore", invalid="ignore"):
+                secant = c - slope * (c - before) / (slope - was)
+            reach = 10 * np.maximum(np.abs(c - before), np.abs(block - c))
+            step = np.where(np.isnan(secant), block, np.clip(secant, c - reach, c + reach))
+        with np.errstate(invalid="ignore"):
+            middle = np.where(np.isfinite(width), self.low + width / 2, block)
+            slow = len(self.widths) >= 2 and width > self.widths[-2] / 2
+        step = np.where((step > self.low) & (step < self.high) & ~np.asarray(slow), step, middle)
+        stuck = False if self.last is None else ~sure & (np.abs(slope) > np.abs(self.last[1]) / 2)
+        step = np.where(stuck, block, step)
+        self.last = c, slope
+        self.widths.append(width)
+        still = np.abs(step - c) <= 1e-13 * np.maximum(np.abs(c), 1.0)
+        return step, stuck | still
+
+
+def _solve(model: LinearModel, objective: Any, options: _Options, before: list[Result], x0: Any, tol: float) -> Result:
+    spent = sum(result.passes for result in before)
+    left = None if np.isinf(options.limit) else max(options.limit - time.perf_counter(), 0.0)
+    return solve(
+        objective,
+        options.method,
+        tol=tol,
+        max_passes=max(options.max_passes - spent, 1e-3),
+        time_limit=left,
+        random_state=options.random_state,
+        x0=None
+        if x0 is None
+        else np.asarray(x0).reshape(objective.rows.count if objective.flat else (-1, model.outputs)),
+        callback=options.callback,
+        n_jobs=options.n_jobs,
+    )

@@ -1,0 +1,108 @@
+"""The squared loss by one Gram matrix: Cholesky for l2 penalties, coordinate descent on its square root for others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse as sp
+
+from coordwise.erm import ERM
+from coordwise.fitting.model import Candidate, LinearModel
+from coordwise.fitting.newton import Gram
+from coordwise.solve import solve
+from coordwise.validation import FloatArray
+
+__all__ = ["gram_solution"]
+
+
+def gram_solution(model: LinearModel, tol: float, start: Candidate | None = None) -> tuple[Candidate, int]:
+    """The solution as well as a Gram matrix allows, and the steps of refinement or coordinate descent it took."""
+    if model.n < model.d and model.penalty.l1 == 0 and not model.penalty.positive:
+        return _over_samples(model, tol)
+    return _over_features(model, tol, start)
+
+
+def _over_features(model: LinearModel, tol: float, start: Candidate | None) -> tuple[Candidate, int]:
+    s = np.ones(model.n) if model.weights is None else model.weights
+    G, moments, shift, means = _moments(model, s)
+    l1, l2 = model.penalty.l1, model.penalty.l2
+    steps = 1
+    if l1 == 0 and not model.penalty.positive:
+        factor = _factor(G, l2)
+        w = scipy.linalg.cho_solve(factor, moments, check_finite=False)
+        best = model.from_primal(w, means - shift @ w if model.intercept else None)
+        for _ in range(3):  # refinement on the data: a Gram matrix squares the condition number
+            if np.all(best.gap <= tol * model.scale):
+                break
+            t = model.scores(best.w, best.c)
+            y = s[:, None] * (t - model.b)
+            gradient = model.problem.rows("rows").combine(np.ascontiguousarray(y)) / model.total + l2 * best.w
+            w = best.w - scipy.linalg.cho_solve(factor, gradient, check_finite=False)
+            best = model.from_primal(w).better(best)
+            steps += 1
+        return best, steps
+    if "eigen" not in model.shared:
+        model.shared["eigen"] = np.linalg.eigh(G)
+    eigenvalues, vectors = model.shared["eigen"]
+    root = np.sqrt(np.maximum(eigenvalues, 0))
+    keep = root > 1e-8 * root.max() if root.size and root.max() > 0 else np.zeros(len(root), bool)
+    if not keep.any():
+        return model.from_primal(np.zeros((model.d, model.outputs))), 1
+    R = np.sqrt(keep.sum()) * root[keep, None] * vectors[:, keep].T
+    q = np.sqrt(keep.sum()) * (vectors[:, keep].T @ moments) / root[keep, None]
+    small = ERM(np.asfortranarray(R), q, penalty=model.penalty)
+    scale = small.value_at_zero
+    inner = 0.1 * tol * float(np.min(model.scale / np.where(scale > 0, scale, 1.0)))
+    objective, inner = small.primal(), min(max(inner, 1e-14), 1e-2)
+    # Exact steps are best on few coordinates that are not too correlated, momentum on others.
+    result = solve(objective, "sdca", tol=inner, max_passes=200, x0=None if start is None else start.w)
+    if not result.converged:
+        result = solve(objective, tol=inner, max_passes=20_000, x0=result.x)
+    w = result.x.reshape(model.d, -1)
+    return model.from_primal(w, means - shift @ w if model.intercept else None), max(int(result.passes), 1)
+
+
+def _moments(model: LinearModel, s: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Gram matrix and moments A'Sb/W, both centered if there is an intercept, and the means of columns and targets."""
+    if "moments" not in model.shared:
+        gram = Gram(model.A, model.intercept)(s) / model.total
+        moments = model.problem.rows("rows").combine(np.ascontiguousarray(s[:, None] * model.b)) / model.total
+        G, shift, means = gram[: model.d, : model.d], np.zeros(model.d), np.zeros(model.outputs)
+        if model.intercept:
+            shift = gram[: model.d, -1]
+            means = s @ model.b / model.total
+            G = G - np.outer(shift, shift)
+            moments = moments - np.outer(shift, means)
+        model.shared["moments"] = G, moments, shift, means
+    return model.shared["moments"]
+
+
+def _over_samples(model: LinearModel, tol: float) -> tuple[Candidate, int]:
+    """Ridge regression with n < d: (AA' + lam W S^-1) z = b, by way of the centered rows for an intercept."""
+    s = np.ones(model.n) if model.weights is None else model.weights
+    root = np.sqrt(s)[:, None]
+    A = model.A
+    K = np.asarray((A @ A.T).toarray() if sp.issparse(A) else np.asarray(A, np.float64) @ np.asarray(A, np.float64).T)
+    b = model.b
+    if model.intercept:
+        p = s / model.total
+        mean = K @ p
+        K = K - mean[:, None] - mean[None, :] + p @ mean
+        b = b - p @ b
+    l2 = model.penalty.l2 * model.total
+    factor = _factor(root * K * root.T, l2)
+    y = -l2 * root * scipy.linalg.cho_solve(factor, root * b, check_finite=False)
+    best = model.from_dual(y)
+    return best, 1
+
+
+def _factor(G: FloatArray, ridge: float) -> Any:
+    H = G.copy()
+    H[np.diag_indices_from(H)] += ridge
+    try:
+        return scipy.linalg.cho_factor(H, check_finite=False)
+    except np.linalg.LinAlgError:
+        H[np.diag_indices_from(H)] += 1e-12 * np.trace(H) / len(H)
+        return scipy.linalg.cho_factor(H, check_finite=False)

@@ -1,0 +1,165 @@
+"""Linear models with an intercept: the problem, its dual, and certificates for any candidate."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.optimize import brentq
+
+from coordwise.erm import ERM
+from coordwise.losses import Loss
+from coordwise.penalties import ElasticNet
+from coordwise.validation import FloatArray
+
+__all__ = ["Candidate", "LinearModel"]
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """Weights (d x K), intercepts (K) and dual variables (n x K), with P(w, c) and the duality gap of each output."""
+
+    w: FloatArray
+    c: FloatArray
+    y: FloatArray
+    value: FloatArray
+    gap: FloatArray
+
+    def better(self, other: Candidate | None) -> Candidate:
+        """Output by output, whichever has the smaller gap."""
+        if other is None:
+            return self
+        ours = ~(other.gap < self.gap)
+        pick = [np.where(ours, getattr(self, f), getattr(other, f)) for f in ("w", "c", "y", "value", "gap")]
+        return Candidate(*pick)
+
+
+class LinearModel:
+    r"""minimise over w, c   P(w, c) = (1/W) sum_i s_i phi(<a_i, w> + c; b_i) + r(w),   W = sum_i s_i.
+
+    c is 0 without `intercept`, and free (not penalised) with it. The dual is that of `ERM` with the constraint
+    sum_i y_i = 0 for the intercept; P(w, c) + D(y) >= 0 is the duality gap.
+
+    Parameters
+    ----------
+    problem : ERM
+        Everything but the intercept.
+    intercept : bool
+    """
+
+    def __init__(self, problem: ERM, intercept: bool) -> None:
+        self.problem, self.intercept = problem, intercept
+        self.A, self.b = problem.A, problem.b
+        self.loss: Loss = problem.loss
+        self.penalty: ElasticNet = problem.penalty
+        self.n, self.d, self.outputs = problem.n_samples, problem.n_features, problem.b.shape[1]
+        self.total = problem.total
+        self.weights = problem.sample_weight
+        self.shared: dict[str, Any] = {}  # what does not depend on the penalty: Gram matrices
+
+    def penalised(self, penalty: ElasticNet) -> LinearModel:
+        """The same model with another penalty; rows and Gram matrices are shared."""
+        problem = copy.copy(self.problem)
+        problem.penalty = penalty
+        model = LinearModel(problem, self.intercept)
+        model.shared = self.shared
+        return model
+
+    @property
+    def s(self) -> Any:
+        """Sample weights as a column, or 1."""
+        return 1.0 if self.weights is None else self.weights[:, None]
+
+    @cached_property
+    def scale(self) -> FloatArray:
+        """P(0, 0), one per output: what tolerances are relative to."""
+        return self.problem.value_at_zero
+
+    def scores(self, w: FloatArray, c: FloatArray) -> FloatArray:
+        """Aw + c."""
+        return np.asarray(self.problem.rows("rows").dots(np.ascontiguousarray(w))) + c
+
+    def value(self, w: FloatArray, t: FloatArray) -> FloatArray:
+        """P at weights w with scores t."""
+        return self.loss.value(t, self.b, self.s).sum(0) / self.total + self.penalty.value(w)
+
+    def best_intercept(self, t: FloatArray) -> FloatArray:
+        """The c that minimises sum_i s_i phi(t_i + c; b_i), exactly up to rounding; 0 without an intercept."""
+        found = np.zeros(self.outputs)
+        if self.intercept:
+            for k in range(self.outputs):
+                found[k] = _root(lambda c, k=k: self._slope(t[:, k] + c, k), float(np.max(np.abs(t[:, k]))))
+        return found
+
+    def _slope(self, t: FloatArray, k: int) -> float:
+        s = 1.0 if self.weights is None else self.weights
+        return float(np.sum(self.loss.derivative(t, self.b[:, k], s)))
+
+    def feasible(self, y: FloatArray) -> FloatArray:
+        """The dual variables moved into their domain, and with an intercept onto sum_i y_i = 0."""
+        low, high = self.loss.domain(self.b, self.s)
+        y = np.clip(y, low, high)
+        if not self.intercept:
+            return y
+        s = np.broadcast_to(self.s, y.shape)
+        low, high = np.broadcast_to(low, y.shape), np.broadcast_to(high, y.shape)
+        moved = y - y.sum(0) / s.sum(0) * s
+        for k in range(self.outputs):
+            if np.any(moved[:, k] < low[:, k]) or np.any(moved[:, k] > high[:, k]):
+
+                def excess(shift: float, k: int = k) -> float:
+                    return float(np.sum(np.clip(y[:, k] - shift * s[:, k], low[:, k], high[:, k])))
+
+                moved[:, k] = np.clip(y[:, k] - _root(lambda t: -excess(t), 1.0) * s[:, k], low[:, k], high[:, k])
+        return moved
+
+    def from_dual(self, y: FloatArray) -> Candidate:
+        """The candidate that dual variables lead to: w = grad r*(-(1/W) A'y) and the best intercept."""
+        y = self.feasible(y)
+        v = -self.problem.rows("rows").combine(np.ascontiguousarray(y)) / self.total
+        w = self.penalty.conjugate_gradient(v)
+        t = self.scores(w, np.zeros(self.outputs))
+        c = self.best_intercept(t)
+        value = self.value(w, t + c)
+        dual = self.loss.conjugate(y, self.b, self.s).sum(0) / self.total + self.penalty.conjugate(v)
+        return Candidate(w, c, y, value, np.maximum(value + dual, 0))
+
+    def from_primal(self, w: FloatArray, c: FloatArray | None = None) -> Candidate:
+        """The candidate that weights lead to: y_i = s_i phi'(<a_i, w> + c), made feasible. For smooth losses."""
+        t = self.scores(w, np.zeros(self.outputs))
+        c = self.best_intercept(t) if c is None else c
+        t = t + c
+        y = self.feasible(self.loss.derivative(t, self.b, self.s))
+        v = -self.problem.rows("rows").combine(np.ascontiguousarray(y)) / self.total
+        if self.penalty.l2 == 0:
+            size = np.max(np.maximum(v, 0) if self.penalty.positive else np.abs(v), axis=0)
+            inside = self.penalty.l1 * (1 - 1e-13)
+            shrink = np.where(size > inside, inside / np.where(size > 0, size, 1.0), 1.0)
+            y, v = y * shrink, v * shrink
+        value = self.value(w, t)
+        if not self.intercept and self.penalty.l1 == 0 and not self.penalty.positive:
+            # The losses attain Fenchel-Young at their derivatives: what is left of P + D, free of cancellation.
+            return Candidate(w, c, y, value, self.penalty.l2 / 2 * np.sum((w - v / self.penalty.l2) ** 2, axis=0))
+        dual = self.loss.conjugate(y, self.b, self.s).sum(0) / self.total + self.penalty.conjugate(v)
+        return Candidate(w, c, y, value, np.maximum(value + dual, 0))
+
+
+def _root(increasing: Any, size: float) -> float:
+    """A zero of a non-decreasing function (where it crosses 0, if it jumps), from a bracket that grows."""
+    low = high = 0.0
+    here = increasing(0.0)
+    if here == 0:
+        return 0.0
+    step = max(size, 1.0) * 1e-3
+    while (here < 0 and increasing(high) < 0) or (here > 0 and increasing(low) > 0):
+        if step > 1e30:  # it never crosses: all labels are equal, say
+            break
+        low, high = (low, high + step) if here < 0 else (low - step, high)
+        step *= 4
+    f_low, f_high = increasing(low), increasing(high)
+    if f_low == 0 or f_high == 0 or (f_low > 0) == (f_high > 0):
+        return low if f_low == 0 or here > 0 else high
+    return float(brentq(increasing, low, high, xtol=1e-15 * max(1.0, abs(low), abs(high)), rtol=8.9e-16, maxiter=200))

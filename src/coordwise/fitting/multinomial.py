@@ -1,0 +1,171 @@
+"""Multinomial logistic regression with an l2 penalty, by Newton's method or L-BFGS, with a duality gap."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import log_softmax, softmax, xlogy
+
+from coordwise.fitting.fit import FEW, Fit
+from coordwise.fitting.model import Candidate
+from coordwise.fitting.newton import Gram, direction
+from coordwise.recording import Progress, says_stop
+from coordwise.results import Status
+from coordwise.rows import Rows
+from coordwise.validation import FloatArray
+
+__all__ = ["multinomial"]
+
+
+def multinomial(
+    X: Any,
+    codes: Any,
+    count: int,
+    lam: float,
+    weights: FloatArray | None,
+    *,
+    intercept: bool,
+    tol: float,
+    most: int,
+    start: Candidate | None = None,
+    time_limit: float | None = None,
+    callback: Callable[[Progress], object] | None = None,
+) -> Fit:
+    r"""minimise over W (d x K), c   P = (1/S) sum_i s_i (log sum_k exp(t_ik) - t_iy) + (lam/2)|W|^2,   t = XW + c.
+
+    The conjugate of the loss is sum_k q_k log q_k over the simplex, so Y = s (q - e_y), q = softmax(t), is a dual
+    point; with an intercept its columns must add up to 0, which the best intercepts for W make them do. Then
+    P(W, c) + D(Y) = |lam W + X'Y/S|^2/(2 lam) is the duality gap. Ends when it is <= tol * log K.
+    """
+    begun = time.perf_counter()
+    rows = Rows(X, "rows")
+    n, d = X.shape
+    s = np.ones(n) if weights is None else weights
+    total = float(s.sum())
+    hot = np.zeros((n, count))
+    hot[np.arange(n), codes] = 1.0
+    scale = np.array([np.log(count)])
+
+    def scores(W: FloatArray, c: FloatArray) -> FloatArray:
+        return np.asarray(rows.dots(np.ascontiguousarray(W))) + c
+
+    def split(theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+        table = theta.reshape(-1, count)
+        return (table[:-1], table[-1]) if intercept else (table, np.zeros(count))
+
+    def value_and_gradient(theta: FloatArray) -> tuple[float, FloatArray]:
+        W, c = split(theta)
+        t = scores(W, c)
+        log_q = log_softmax(t, axis=1)
+        value = -float(s @ log_q[np.arange(n), codes]) / total + lam / 2 * float(np.sum(W * W))
+        y = s[:, None] * (np.exp(log_q) - hot) / total
+        gradient = rows.combine(np.ascontiguousarray(y)) + lam * W
+        if intercept:
+            gradient = np.vstack([gradient, y.sum(0)])
+        return value, gradient.reshape(-1)
+
+    def certificate(theta: FloatArray) -> Candidate:
+        W, c = split(theta)
+        W = W - W.mean(axis=1, keepdims=True)  # the loss does not see a shift of all classes; the penalty does
+        c = _centered(s, scores(W, 0.0 * c), hot, c) if intercept else c
+        t = scores(W, c)
+        log_q = log_softmax(t, axis=1)
+        q = np.exp(log_q)
+        value = -float(s @ log_q[np.arange(n), codes]) / total + lam / 2 * float(np.sum(W * W))
+        y = s[:, None] * (q - hot)
+        v = rows.combine(np.ascontiguousarray(y)) / total
+        dual = float(s @ xlogy(q, q).sum(1)) / total + float(np.sum(v * v)) / (2 * lam)
+        centered = not intercept or np.max(np.abs(y.sum(0))) <= 1e-10 * total
+        gap = np.array([max(value + dual, 0.0) if centered else np.inf])  # off the constraint D is infinite
+        return Candidate(W, c, y, np.array([value]), gap)
+
+    small = (d + intercept) * count <= FEW
+    gram: Any = Gram(X, intercept, signed=True) if small else None
+
+    def newton_step(theta: FloatArray) -> FloatArray:
+        """One damped Newton step; the Hessian couples the classes."""
+        W, c = split(theta)
+        q = softmax(scores(W, c), axis=1)
+        value, gradient = value_and_gradient(theta)
+        size = d + intercept
+        hessian = np.zeros((size, count, size, count))
+        for j in range(count):
+            for k in range(j, count):
+                block = gram(s * q[:, j] * ((j == k) - q[:, k])) / total
+                hessian[:, j, :, k] = hessian[:, k, :, j] = block
+        H = hessian.reshape(size * count, size * count)
+        H[np.arange(d * count), np.arange(d * count)] += lam
+        if intercept:  # a shift of all intercepts changes nothing
+            H[-count:, -count:] += 1.0 / count
+        step = direction(H, gradient)
+        slope, length = float(gradient @ step), 1.0
+        while length > 1e-8 and value_and_gradient(theta - length * step)[0] > value - 1e-4 * length * slope + 1e-15:
+            length /= 2
+        return theta - length * step
+
+    theta = np.zeros((d + intercept) * count)
+    if start is not None:
+        theta = np.vstack([start.w, start.c[None, :]] if intercept else [start.w]).reshape(-1)
+    best = certificate(theta)
+    steps, status = 0, Status.MAX_PASSES
+    memory = theta
+    while best.gap[0] > tol * scale[0] and steps < most:
+        before = memory
+        if small:
+            memory = newton_step(memory)
+            steps += 1
+        else:
+            found = minimize(
+                value_and_gradient,
+                memory,
+                jac=True,
+                method="L-BFGS-B",
+                options={"maxiter": min(max(10, steps), most - steps), "maxcor": 20, "gtol": 1e-14, "ftol": 0.0},
+            )
+            memory = found.x
+            steps += max(int(found.nit), 1)
+        best = certificate(memory).better(best)
+        progress = Progress(steps, float(steps), time.perf_counter() - begun, best.value, best.gap, scale, 0, np.nan)
+        if callback is not None and says_stop(callback(progress)):
+            status = Status.STOPPED
+            break
+        if time_limit is not None and time.perf_counter() - begun > time_limit:
+            status = Status.TIME_LIMIT
+            break
+        if np.array_equal(before, memory):
+            break
+    if best.gap[0] <= tol * scale[0]:
+        status = Status.CONVERGED
+    return Fit(
+        best.w,
+        best.c,
+        best.y,
+        best.value,
+        best.gap,
+        scale,
+        status,
+        float(steps),
+        steps,
+        time.perf_counter() - begun,
+        f"multinomial: {'Newton' if small else 'L-BFGS'} on the primal",
+        (),
+    )
+
+
+def _centered(s: FloatArray, t: FloatArray, hot: FloatArray, c: FloatArray) -> FloatArray:
+    """The intercepts that minimise the loss for given scores, by Newton's method: the columns of Y add up to 0."""
+    c = c - c.mean()
+    for _ in range(50):
+        q = softmax(t + c, axis=1)
+        gradient = s @ (q - hot)
+        if np.max(np.abs(gradient)) <= 1e-15 * s.sum():
+            break
+        hessian = np.diag(s @ q) - (q * s[:, None]).T @ q
+        step = np.linalg.lstsq(hessian, gradient, rcond=1e-12)[0]
+        limit = np.max(np.abs(step))
+        c = c - step * min(1.0, 2.0 / limit if limit > 0 else 1.0)
+    return c - c.mean()

@@ -1,0 +1,151 @@
+"""Newton's method in the feature space, for data with few features: one weighted Gram matrix per step."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse as sp
+
+from coordwise.fitting.model import Candidate, LinearModel
+from coordwise.validation import FloatArray
+
+__all__ = ["Gram", "direction", "newton"]
+
+SHORT = 1 / 8  # a step that had to be halved more often came from curvatures that say little about the loss
+
+
+class Gram:
+    """Weighted Gram matrices A'DA, with a column of ones appended for the intercept."""
+
+    def __init__(self, A: Any, intercept: bool, *, signed: bool = False) -> None:
+        n, d = A.shape
+        self.intercept, self.signed = intercept, signed
+        sparse = sp.issparse(A)
+        if sparse and A.nnz > 0.15 * n * d and n * d <= 2**27:  # BLAS is faster, and the copy small
+            A, sparse = A.toarray(), False
+        self.A: Any = sp.csr_array(A) if sparse else np.ascontiguousarray(A, dtype=np.float64)
+        self.sparse = sparse
+        self.transposed: Any = sp.csr_array(self.A.T) if sparse else None
+
+    def __call__(self, weights: FloatArray) -> FloatArray:
+        """[A 1]' diag(weights) [A 1], or A' diag(weights) A."""
+        if self.sparse:
+            scaled = sp.csr_array(
+                (self.A.data * np.repeat(weights, np.diff(self.A.indptr)), self.A.indices, self.A.indptr),
+                shape=self.A.shape,
+            )
+            gram = (self.transposed @ scaled).toarray()
+            sums = np.asarray(scaled.sum(axis=0)).reshape(-1)
+        else:
+            if self.signed:
+                gram = self.A.T @ (weights[:, None] * self.A)
+            else:
+                root = np.sqrt(weights)[:, None] * self.A
+                gram = root.T @ root
+            sums = weights @ self.A
+        if not self.intercept:
+            return gram
+        return np.block([[gram, sums[:, None]], [sums[None, :], np.array([[weights.sum()]])]])
+
+
+def newton(
+    model: LinearModel,
+    tol: float,
+    *,
+    most: int,
+    start: Candidate | None = None,
+    look: Callable[[Candidate, int], bool] | None = None,
+) -> tuple[Candidate, int]:
+    """Newton's method with a line search, output by output, for smooth losses and an l2 penalty.
+
+    Ends when every gap is <= tol * scale, after `most` steps, or when `look` (called with the candidate and the steps
+    so far) returns True.
+    """
+    gram = Gram(model.A, model.intercept)
+    w = np.zeros((model.d, model.outputs)) if start is None else start.w.copy()
+    c = np.zeros(model.outputs) if start is None else start.c.copy()
+    best = model.from_primal(w, None if start is None else c)
+    c = best.c.copy()
+    done = 0
+    active = best.gap > tol * model.scale
+    while active.any() and done < most:
+        for k in np.flatnonzero(active):
+            w[:, k], c[k] = _step(model, gram, w[:, k], c[k], int(k))
+        done += 1
+        best = model.from_primal(w, c).better(best)
+        active = best.gap > tol * model.scale
+        if look is not None and look(best, done):
+            break
+    return best, done
+
+
+def _step(model: LinearModel, gram: Gram, w: FloatArray, c: float, k: int) -> tuple[FloatArray, float]:
+    """One damped step for output k."""
+    b, lam, total = model.b[:, k], model.penalty.l2, model.total
+    s: Any = 1.0 if model.weights is None else model.weights
+    rows = model.problem.rows("rows")
+    t = rows.dots(np.ascontiguousarray(w[:, None]))[:, 0] + c
+    y = model.loss.derivative(t, b, s)
+    gradient = rows.combine(np.ascontiguousarray(y[:, None]))[:, 0] / total + lam * w
+    if model.intercept:
+        gradient = np.append(gradient, y.sum() / total)
+
+    def search(curvature: FloatArray) -> tuple[float, float, FloatArray, float]:
+        """(value, length, w, c) after the step with these curvatures of the loss, halved until it descends."""
+        hessian = gram(curvature) / total
+        hessian[np.arange(model.d), np.arange(model.d)] += lam
+        if model.intercept:
+            hessian[-1, -1] += 1e-14 * max(hessian[-1, -1], 1e-8)  # all curvatures may vanish
+        step = direction(hessian, gradient)
+        shift = float(step[-1]) if model.intercept else 0.0
+        step = step[: model.d]
+        move = rows.dots(np.ascontiguousarray(step[:, None]))[:, 0] + shift
+        slope = float(gradient[: model.d] @ step) + (float(gradient[-1]) * shift if model.intercept else 0.0)
+
+        def value(length: float) -> float:
+            v = w - length * step
+            return float(model.loss.value(t - length * move, b, s).sum() / total + lam / 2 * (v @ v))
+
+        here, length = value(0.0), 1.0
+        while length > 1e-8 and not value(length) <= here - 1e-4 * length * slope + 1e-15 * abs(here):
+            length /= 2
+        return value(length), length, w - length * step, c - length * shift
+
+    reached, length, new_w, new_c = search(np.asarray(model.loss.second_derivative(t, b, s)))
+    if length < SHORT:
+        other, _, other_w, other_c = search(_majorant(model, t, y, b, s))
+        if other < reached or not np.isfinite(reached):
+            return other_w, other_c
+    return new_w, new_c
+
+
+def _majorant(model: LinearModel, t: FloatArray, y: FloatArray, b: FloatArray, s: Any) -> FloatArray:
+    """Curvatures of parabolas that lie above the losses and touch them at t.
+
+    A loss that is linear far out has the parabola with its vertex at the target; other losses have their largest
+    curvature everywhere.
+    """
+    largest = np.broadcast_to(np.asarray(model.loss.smoothness * s, np.float64), t.shape)
+    shape = model.loss.shape
+    if shape.logistic or shape.kink > 0 or shape.dead > 0:
+        return largest
+    r = np.abs(t - b)
+    return np.where(y == 0, largest, np.minimum(np.abs(y) / np.where(r > 0, r, 1.0), largest))
+
+
+def direction(hessian: FloatArray, gradient: FloatArray) -> FloatArray:
+    """The Newton direction; rows and columns are scaled to a unit diagonal, since features may be of any size."""
+    diagonal = np.diagonal(hessian)
+    unit = 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+    scaled = unit[:, None] * hessian * unit
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", scipy.linalg.LinAlgWarning)
+            found = scipy.linalg.solve(scaled, unit * gradient, assume_a="pos", check_finite=False)
+    except (np.linalg.LinAlgError, scipy.linalg.LinAlgWarning):
+        found = np.linalg.lstsq(scaled, unit * gradient, rcond=None)[0]
+    return np.asarray(unit * found, np.float64)
