@@ -1,0 +1,50 @@
+"""Linear models with scikit-learn's interface, faster and with a certificate (extra ``sklearn``).
+
+Parameters with scikit-learn's names have its meaning and its defaults. All estimators have besides:
+
+method : str or Method, default="auto"
+    Of `coordwise.solve`, where coordinate descent runs.
+beta : float in [0, 1], default=None
+    Norm of the method's analysis, for methods that have one.
+strategy : {"auto", "dual", "primal", "gram", "newton"}, default="auto"
+    How the problem is solved: coordinates are samples, or features; or dense Gram matrices of the features.
+time_limit : float, default=None
+    Seconds.
+verbose : int, default=0
+    1 shows one live line in a terminal (passes, gap, passes left, seconds), and a line every few seconds elsewhere.
+callbacks : callable or list of callables, default=None
+    Called with a `coordwise.Progress` at every record; the fit ends when one returns True. Callbacks of
+    ``sklearn.callback`` are set with ``set_callbacks``.
+n_jobs : int, default=None
+    Threads over groups of outputs.
+
+After a fit: coef_, intercept_, n_iter_ (passes, rounded up), n_features_in_, feature_names_in_, classes_, and
+
+dual_gap_ : float or ndarray
+    The duality gap at the solution, one per output; at most tol times the objective at zero.
+passes_ : float
+    Entries touched / nnz.
+strategy_ : str
+    What was chosen, and why.
+result_ : Fit
+    With the dual variables, and the results of the single runs.
+"""
+
+from coordwise.estimators.classification import LinearSVC, LogisticRegression, RidgeClassifier
+from coordwise.estimators.cross_validation import ElasticNetCV, LassoCV
+from coordwise.estimators.huber import HuberRegressor
+from coordwise.estimators.regression import ElasticNet, L2L1Regressor, Lasso, LinearSVR, Ridge
+
+__all__ = [
+    "ElasticNet",
+    "ElasticNetCV",
+    "HuberRegressor",
+    "L2L1Regressor",
+    "Lasso",
+    "LassoCV",
+    "LinearSVC",
+    "LinearSVR",
+    "LogisticRegression",
+    "Ridge",
+    "RidgeClassifier",
+]

@@ -1,0 +1,417 @@
+"""Classifiers: LogisticRegression, LinearSVC, RidgeClassifier."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import ClassifierMixin, _fit_context
+from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.extmath import softmax
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from coordwise.estimators.base import CONSTRAINTS, Linear, method_of, weights_of, with_callbacks
+from coordwise.fitting.multinomial import multinomial
+from coordwise.losses import Hinge, Logistic, Loss, Squared, SquaredHinge
+from coordwise.penalties import ElasticNet as Penalty
+from coordwise.validation import FloatArray
+
+__all__ = ["LinearSVC", "LogisticRegression", "RidgeClassifier"]
+
+
+class _Classifier(LinearClassifierMixin, SparseCoefMixin, ClassifierMixin, Linear):
+    """A linear classifier: one binary problem per class (one for two classes), all of them at once."""
+
+    def _loss(self) -> Loss:
+        raise NotImplementedError
+
+    def _penalty(self, total: float) -> Penalty:
+        raise NotImplementedError
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Classes.
+        sample_weight : float or array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        self
+        """
+        X, y = validate_data(self, X, y, accept_sparse=["csr", "csc"], dtype=[np.float64, np.float32])
+        check_classification_targets(y)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                "This solver needs samples of at least 2 classes in the data, but the data contains only one class: "
+                f"{self.classes_[0]!r}"
+            )
+        weights = weights_of(sample_weight, X)
+        with self._watching(X, y) as watch:
+            fits = self._fit_classes(X, y, codes, weights, watch)
+        coef = np.concatenate([found.w.T for found in fits])
+        intercept = np.concatenate([found.c for found in fits])
+        self.coef_ = coef.astype(X.dtype, copy=False)
+        self.intercept_ = intercept.astype(X.dtype, copy=False) if self.fit_intercept else np.zeros(len(coef), X.dtype)
+        self.n_iter_ = self._iterations(fits)
+        self._report(fits, len(coef) == 1)
+        return self
+
+    def _iterations(self, fits: Any) -> Any:
+        return max(int(np.ceil(sum(found.passes for found in fits))), 1)
+
+    def _fit_classes(self, X: Any, y: Any, codes: Any, weights: FloatArray | None, watch: Any) -> list[Any]:
+        """One fit of all classes at once."""
+        weights = self._weighted(y, codes, weights)
+        return [self._fit_signs(X, _signs(codes, len(self.classes_)), weights, watch)]
+
+    _balanced_by_weight = True  # whether "balanced" counts samples with their weights, as scikit-learn's twin does
+
+    def _class_weights(self, y: Any, weights: FloatArray | None) -> FloatArray:
+        """One weight per class."""
+        by = {"sample_weight": weights} if self._balanced_by_weight and weights is not None else {}
+        return np.asarray(compute_class_weight(self.class_weight, classes=self.classes_, y=y, **by), np.float64)
+
+    def _weighted(self, y: Any, codes: Any, weights: FloatArray | None) -> FloatArray | None:
+        """Sample weights times class weights."""
+        if self.class_weight is None:
+            return weights
+        given = self._class_weights(y, weights)[codes]
+        return given if weights is None else given * weights
+
+    def _fit_signs(self, X: Any, signs: FloatArray, weights: FloatArray | None, watch: Any) -> Any:
+        total = float(X.shape[0] if weights is None else weights.sum())
+        start = self._start((X.shape[1], signs.shape[1]), X.shape[0])
+        found = self._fit_model(
+            X,
+            signs,
+            self._loss(),
+            self._penalty(total),
+            weights,
+            intercept=self.fit_intercept,
+            start=start,
+            watch=watch,
+        )
+        self._keep(found)
+        return found
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def _signs(codes: Any, count: int) -> FloatArray:
+    """-1/+1, one column per class; one for two classes."""
+    if count == 2:
+        return np.where(codes == 1, 1.0, -1.0)[:, None]
+    return np.where(codes[:, None] == np.arange(count), 1.0, -1.0)
+
+
+class LogisticRegression(_Classifier):
+    """minimise over w, c   C sum_i s_i log(1 + exp(-b_i (<x_i, w> + c))) + (1 - l1_ratio)/2 |w|^2 + l1_ratio |w|_1.
+
+    With more than two classes, the multinomial loss. With the same parameters the solution is that of
+    ``sklearn.linear_model.LogisticRegression``; the intercept is not penalised. The fit ends when the duality gap is at
+    most tol times the objective at zero (both divided by C sum_i s_i).
+
+    Parameters
+    ----------
+    C : float, default=1.0
+    l1_ratio : float, default=0.0
+    tol : float, default=1e-4
+    fit_intercept : bool, default=True
+    class_weight : dict or "balanced", default=None
+    random_state : int, RandomState instance or None, default=None
+    max_iter : int, default=100
+        Limit on passes over the data, or on steps of Newton's method.
+    verbose : int, default=0
+    warm_start : bool, default=False
+    method, beta, strategy, time_limit, callbacks, n_jobs
+        See `coordwise.estimators`.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **CONSTRAINTS,
+        "C": [Interval(numbers.Real, 0, None, closed="neither")],
+        "l1_ratio": [Interval(numbers.Real, 0, 1, closed="both")],
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+        "warm_start": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        *,
+        C: float = 1.0,
+        l1_ratio: float = 0.0,
+        tol: float = 1e-4,
+        fit_intercept: bool = True,
+        class_weight: Any = None,
+        random_state: Any = None,
+        max_iter: int = 100,
+        verbose: int = 0,
+        warm_start: bool = False,
+        method: Any = "auto",
+        beta: float | None = None,
+        strategy: str = "auto",
+        time_limit: float | None = None,
+        callbacks: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.C = C
+        self.l1_ratio = l1_ratio
+        self.tol = tol
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.random_state = random_state
+        self.max_iter = max_iter
+        self.warm_start = warm_start
+        self.method = method
+        self.beta = beta
+        self.strategy = strategy
+        self.time_limit = time_limit
+        self.verbose = verbose
+        self.callbacks = callbacks
+        self.n_jobs = n_jobs
+
+    def _loss(self) -> Loss:
+        return Logistic()
+
+    def _penalty(self, total: float) -> Penalty:
+        lam, ratio = 1 / (float(self.C) * total), float(self.l1_ratio)
+        return Penalty(lam * ratio, lam * (1 - ratio))
+
+    def _fit_classes(self, X: Any, y: Any, codes: Any, weights: FloatArray | None, watch: Any) -> list[Any]:
+        if len(self.classes_) == 2:
+            return super()._fit_classes(X, y, codes, weights, watch)
+        weights = self._weighted(y, codes, weights)
+        total = float(X.shape[0] if weights is None else weights.sum())
+        penalty = self._penalty(total)
+        if penalty.l1 > 0:
+            raise ValueError(
+                f"l1_ratio={self.l1_ratio} with more than two classes is not available; use l1_ratio=0, or "
+                "sklearn.multiclass.OneVsRestClassifier around this estimator."
+            )
+        if self.strategy not in ("auto", "newton"):
+            raise ValueError(
+                f"strategy={self.strategy!r} does not apply here: more than two classes are fitted by Newton's method "
+                "or L-BFGS. Use strategy='auto'."
+            )
+        method_of(self.method, self.beta)  # refuses what has no meaning; the method itself is for coordinates
+        found = multinomial(
+            X,
+            codes,
+            len(self.classes_),
+            penalty.l2,
+            weights,
+            intercept=self.fit_intercept,
+            tol=float(self.tol),
+            most=int(self.max_iter or 100),
+            start=self._start((X.shape[1], len(self.classes_)), X.shape[0]),
+            time_limit=self.time_limit,
+            callback=watch,
+        )
+        self._keep(found)
+        return [found]
+
+    def _report(self, fits: list[Any], flat: bool) -> None:
+        super()._report(fits, flat)
+        if len(self.classes_) > 2:
+            self.dual_gap_ = float(fits[0].gap[0])
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Probabilities of the classes, in the order of classes_.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        check_is_fitted(self)
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            scores = np.column_stack([np.zeros_like(scores), scores])
+        return softmax(scores, copy=False)
+
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Logarithms of the probabilities of the classes.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        return np.log(self.predict_proba(X))
+
+
+class LinearSVC(_Classifier):
+    """minimise over w, c   (1/2)(|w|^2 + c^2/intercept_scaling^2) + C sum_i s_i loss(b_i (<x_i, w> + c)).
+
+    loss(t) = max(1 - t, 0) (hinge) or its square. One problem per class against the rest with more than two classes.
+    With the same parameters the solution is that of ``sklearn.svm.LinearSVC``, which penalises the intercept;
+    ``intercept_scaling=inf`` does not. The fit ends when the duality gap is at most tol times the objective at zero
+    (both divided by C sum_i s_i, and by 2 for the square).
+
+    Parameters
+    ----------
+    loss : {"hinge", "squared_hinge"}, default="squared_hinge"
+    tol : float, default=1e-4
+    C : float, default=1.0
+    fit_intercept : bool, default=True
+    intercept_scaling : float, default=1.0
+    class_weight : dict or "balanced", default=None
+        As in LIBLINEAR: with more than two classes, the weight of a class counts in its own problem, and the rest
+        has weight 1 there.
+    verbose : int, default=0
+    random_state : int, RandomState instance or None, default=None
+    max_iter : int, default=1000
+        Limit on passes over the data, or on steps of Newton's method.
+    method, beta, strategy, time_limit, callbacks, n_jobs
+        See `coordwise.estimators`.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **CONSTRAINTS,
+        "loss": [StrOptions({"hinge", "squared_hinge"})],
+        "C": [Interval(numbers.Real, 0, None, closed="neither")],
+        "intercept_scaling": [Interval(numbers.Real, 0, np.inf, closed="right")],
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+    }
+
+    def __init__(
+        self,
+        loss: str = "squared_hinge",
+        *,
+        tol: float = 1e-4,
+        C: float = 1.0,
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1.0,
+        class_weight: Any = None,
+        verbose: int = 0,
+        random_state: Any = None,
+        max_iter: int = 1000,
+        method: Any = "auto",
+        beta: float | None = None,
+        strategy: str = "auto",
+        time_limit: float | None = None,
+        callbacks: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.loss = loss
+        self.tol = tol
+        self.C = C
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.class_weight = class_weight
+        self.random_state = random_state
+        self.max_iter = max_iter
+        self.method = method
+        self.beta = beta
+        self.strategy = strategy
+        self.time_limit = time_limit
+        self.verbose = verbose
+        self.callbacks = callbacks
+        self.n_jobs = n_jobs
+
+    def _loss(self) -> Loss:
+        return Hinge() if self.loss == "hinge" else SquaredHinge()
+
+    def _penalty(self, total: float) -> Penalty:
+        factor = 1.0 if self.loss == "hinge" else 2.0
+        return Penalty(0.0, 1 / (factor * float(self.C) * total))
+
+    def _fit_classes(self, X: Any, y: Any, codes: Any, weights: FloatArray | None, watch: Any) -> list[Any]:
+        if self.class_weight is None or len(self.classes_) == 2:
+            return super()._fit_classes(X, y, codes, weights, watch)
+        given = self._class_weights(y, weights)[codes]
+        fits = []
+        for k in range(len(self.classes_)):
+            own = np.where(codes == k, given, 1.0)
+            signs = np.where(codes == k, 1.0, -1.0)[:, None]
+            fits.append(self._fit_signs(X, signs, own if weights is None else own * weights, watch))
+        return fits
+
+
+class RidgeClassifier(_Classifier):
+    """Ridge regression on labels -1 and +1, one problem per class with more than two classes.
+
+    With the same parameters the solution is that of ``sklearn.linear_model.RidgeClassifier``. The fit ends when the
+    duality gap is at most tol times the objective at zero, as for `Ridge`.
+
+    Parameters
+    ----------
+    alpha : float, default=1.0
+    fit_intercept : bool, default=True
+    max_iter : int, default=None
+        Limit on passes over the data; 1000 if None.
+    tol : float, default=1e-4
+    class_weight : dict or "balanced", default=None
+    positive : bool, default=False
+    random_state : int, RandomState instance or None, default=None
+    method, beta, strategy, time_limit, verbose, callbacks, n_jobs
+        See `coordwise.estimators`.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **CONSTRAINTS,
+        "alpha": [Interval(numbers.Real, 0, None, closed="neither")],
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+        "positive": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        *,
+        fit_intercept: bool = True,
+        max_iter: int | None = None,
+        tol: float = 1e-4,
+        class_weight: Any = None,
+        positive: bool = False,
+        random_state: Any = None,
+        method: Any = "auto",
+        beta: float | None = None,
+        strategy: str = "auto",
+        time_limit: float | None = None,
+        verbose: int = 0,
+        callbacks: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.alpha = alpha
+        self.fit_intercept = fit_intercept
+        self.max_iter = max_iter
+        self.tol = tol
+        self.class_weight = class_weight
+        self.positive = positive
+        self.random_state = random_state
+        self.method = method
+        self.beta = beta
+        self.strategy = strategy
+        self.time_limit = time_limit
+        self.verbose = verbose
+        self.callbacks = callbacks
+        self.n_jobs = n_jobs
+
+    _balanced_by_weight = False
+
+    def _loss(self) -> Loss:
+        return Squared()
+
+    def _penalty(self, total: float) -> Penalty:
+        return Penalty(0.0, float(self.alpha) / total, bool(self.positive))

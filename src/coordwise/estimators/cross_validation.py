@@ -1,0 +1,265 @@
+"""Cross-validated estimators: ElasticNetCV, LassoCV.
+
+Folds run in threads (the compiled loops release the GIL); along the grid every fit starts from the last, and Gram
+matrices are computed once per fold.
+"""
+
+from __future__ import annotations
+
+import numbers
+import os
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import RegressorMixin, _fit_context
+from sklearn.linear_model._base import LinearModel as _Predictor
+from sklearn.model_selection import check_cv
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import validate_data
+
+from coordwise.erm import ERM
+from coordwise.estimators.base import CONSTRAINTS, Linear, method_of, weights_of, with_callbacks
+from coordwise.fitting.model import LinearModel
+from coordwise.fitting.path import grid, largest_l1, path
+from coordwise.losses import Squared
+from coordwise.penalties import ElasticNet as Penalty
+from coordwise.validation import FloatArray
+
+__all__ = ["ElasticNetCV", "LassoCV"]
+
+
+def threads_of(n_jobs: int | None) -> int:
+    """Threads: 1 for None, all processors for -1."""
+    return max((os.cpu_count() or 1) + 1 + n_jobs, 1) if n_jobs is not None and n_jobs < 0 else int(n_jobs or 1)
+
+
+class ElasticNetCV(RegressorMixin, _Predictor, Linear):
+    """`ElasticNet` with alpha and l1_ratio chosen by cross-validation on the mean squared error.
+
+    For every l1_ratio, alphas run from the smallest with solution 0 down to eps times it. With the same parameters the
+    choice is that of ``sklearn.linear_model.ElasticNetCV``. Every fit ends when its duality gap is at most tol times
+    the objective at zero; the last one, on all data, leaves its certificate behind.
+
+    Parameters
+    ----------
+    l1_ratio : float or list of float, default=0.5
+    eps : float, default=1e-3
+    alphas : int or array-like, default=100
+        How many, or which.
+    fit_intercept : bool, default=True
+    max_iter : int, default=1000
+    tol : float, default=1e-4
+    cv : int, cross-validation generator or iterable, default=None
+    verbose : int, default=0
+    n_jobs : int, default=None
+        Threads over the folds.
+    positive : bool, default=False
+    random_state : int, RandomState instance or None, default=None
+    method, beta, strategy, time_limit, callbacks
+        See `coordwise.estimators`.
+
+    Attributes
+    ----------
+    alpha_, l1_ratio_ : float
+        What was chosen.
+    alphas_ : ndarray of shape (n_alphas,) or (n_l1_ratio, n_alphas)
+    mse_path_ : ndarray of shape (n_l1_ratio, n_alphas, n_folds), or (n_alphas, n_folds) for one l1_ratio
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **CONSTRAINTS,
+        "l1_ratio": [Interval(numbers.Real, 0, 1, closed="both"), "array-like"],
+        "eps": [Interval(numbers.Real, 0, None, closed="neither")],
+        "alphas": ["array-like", Interval(numbers.Integral, 1, None, closed="left")],
+        "cv": ["cv_object"],
+        "positive": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        *,
+        l1_ratio: Any = 0.5,
+        eps: float = 1e-3,
+        alphas: Any = 100,
+        fit_intercept: bool = True,
+        max_iter: int = 1000,
+        tol: float = 1e-4,
+        cv: Any = None,
+        verbose: int = 0,
+        n_jobs: int | None = None,
+        positive: bool = False,
+        random_state: Any = None,
+        method: Any = "auto",
+        beta: float | None = None,
+        strategy: str = "auto",
+        time_limit: float | None = None,
+        callbacks: Any = None,
+    ) -> None:
+        self.l1_ratio = l1_ratio
+        self.eps = eps
+        self.alphas = alphas
+        self.fit_intercept = fit_intercept
+        self.max_iter = max_iter
+        self.tol = tol
+        self.cv = cv
+        self.verbose = verbose
+        self.n_jobs = n_jobs
+        self.positive = positive
+        self.random_state = random_state
+        self.method = method
+        self.beta = beta
+        self.strategy = strategy
+        self.time_limit = time_limit
+        self.callbacks = callbacks
+
+    def _ratios(self) -> list[float]:
+        return [float(ratio) for ratio in np.atleast_1d(self.l1_ratio)]
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Choose alpha and l1_ratio by cross-validation, and fit all data with them.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : float or array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        self
+        """
+        X, y = validate_data(self, X, y, accept_sparse=["csr", "csc"], dtype=[np.float64, np.float32], y_numeric=True)
+        weights = weights_of(sample_weight, X)
+        targets = np.asarray(y, np.float64)
+        whole = self._model(X, targets, weights)
+        ratios = self._ratios()
+        grids = np.array([self._grid(whole, ratio) for ratio in ratios])
+        folds = list(check_cv(self.cv).split(X, targets))
+        rows = X.tocsr() if hasattr(X, "tocsr") else X
+
+        def errors(fold: tuple[Any, Any]) -> FloatArray:
+            train, test = fold
+            model = self._model(rows[train], targets[train], None if weights is None else weights[train])
+            held = None if weights is None else weights[test]
+            table = np.empty(grids.shape)
+            for r, (ratio, alphas) in enumerate(zip(ratios, grids, strict=True)):
+                fits = path(model, (self._penalty(alpha, ratio) for alpha in alphas), **self._options())
+                for k, found in enumerate(fits):
+                    residual = np.asarray(rows[test] @ found.w[:, 0]) + found.c[0] - targets[test]
+                    table[r, k] = np.average(residual**2, weights=held)
+            return table
+
+        with ThreadPoolExecutor(threads_of(self.n_jobs)) as pool:
+            tables = np.stack(list(pool.map(errors, folds)), axis=-1)
+        share = None if weights is None else [weights[test].sum() for _, test in folds]
+        mean = np.average(tables, axis=-1, weights=share)
+        best = np.unravel_index(int(np.argmin(mean)), mean.shape)
+        self.l1_ratio_, self.alpha_ = ratios[best[0]], float(grids[best])
+        self.mse_path_, self.alphas_ = np.squeeze(tables, axis=0) if len(ratios) == 1 else tables, grids
+        if len(ratios) == 1:
+            self.alphas_ = grids[0]
+        with self._watching(X, y) as watch:
+            penalty = self._penalty(self.alpha_, self.l1_ratio_)
+            found = self._fit_model(
+                X, targets[:, None], Squared(), penalty, weights, intercept=self.fit_intercept, watch=watch
+            )
+        self.coef_ = found.w[:, 0].astype(X.dtype, copy=False)
+        self.intercept_ = X.dtype.type(found.c[0]) if self.fit_intercept else 0.0
+        self.n_iter_ = max(int(np.ceil(found.passes)), 1)
+        self._report([found], True)
+        return self
+
+    def _model(self, X: Any, targets: FloatArray, weights: FloatArray | None) -> LinearModel:
+        penalty = self._penalty(1.0, 0.5)
+        return LinearModel(ERM(X, targets[:, None], penalty=penalty, sample_weight=weights), self.fit_intercept)
+
+    def _penalty(self, alpha: float, ratio: float) -> Penalty:
+        return Penalty(float(alpha) * ratio, float(alpha) * (1 - ratio), bool(self.positive))
+
+    def _grid(self, model: LinearModel, ratio: float) -> FloatArray:
+        if not isinstance(self.alphas, numbers.Integral):
+            return np.sort(np.asarray(self.alphas, np.float64))[::-1]
+        if ratio == 0:
+            raise ValueError(
+                "Automatic alpha grid generation is not supported for l1_ratio=0. Please supply a grid by providing "
+                "your estimator with the appropriate `alphas=` argument."
+            )
+        return grid(float(largest_l1(model)[0]) / ratio, eps=float(self.eps), count=int(self.alphas))
+
+    def _options(self) -> dict[str, Any]:
+        return {
+            "tol": float(self.tol),
+            "max_passes": float(self.max_iter or 1000),
+            "time_limit": self.time_limit,
+            "method": method_of(self.method, self.beta),
+            "strategy": self.strategy,
+        }
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.multi_output = False
+        return tags
+
+
+class LassoCV(ElasticNetCV):
+    """`Lasso` with alpha chosen by cross-validation on the mean squared error; see `ElasticNetCV`.
+
+    Parameters
+    ----------
+    eps : float, default=1e-3
+    alphas : int or array-like, default=100
+    fit_intercept : bool, default=True
+    max_iter : int, default=1000
+    tol : float, default=1e-4
+    cv : int, cross-validation generator or iterable, default=None
+    verbose : int, default=0
+    n_jobs : int, default=None
+    positive : bool, default=False
+    random_state : int, RandomState instance or None, default=None
+    method, beta, strategy, time_limit, callbacks
+        See `coordwise.estimators`.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        name: rule for name, rule in ElasticNetCV._parameter_constraints.items() if name != "l1_ratio"
+    }
+    l1_ratio = 1.0
+
+    def __init__(
+        self,
+        *,
+        eps: float = 1e-3,
+        alphas: Any = 100,
+        fit_intercept: bool = True,
+        max_iter: int = 1000,
+        tol: float = 1e-4,
+        cv: Any = None,
+        verbose: int = 0,
+        n_jobs: int | None = None,
+        positive: bool = False,
+        random_state: Any = None,
+        method: Any = "auto",
+        beta: float | None = None,
+        strategy: str = "auto",
+        time_limit: float | None = None,
+        callbacks: Any = None,
+    ) -> None:
+        self.eps = eps
+        self.alphas = alphas
+        self.fit_intercept = fit_intercept
+        self.max_iter = max_iter
+        self.tol = tol
+        self.cv = cv
+        self.verbose = verbose
+        self.n_jobs = n_jobs
+        self.positive = positive
+        self.random_state = random_state
+        self.method = method
+        self.beta = beta
+        self.strategy = strategy
+        self.time_limit = time_limit
+        self.callbacks = callbacks

@@ -1,0 +1,230 @@
+"""HuberRegressor: Huber's loss with its scale estimated alongside."""
+
+from __future__ import annotations
+
+import numbers
+import time
+import warnings
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import Interval
+
+from coordwise.estimators.base import CONSTRAINTS
+from coordwise.estimators.regression import _Regressor
+from coordwise.fitting.fit import Fit
+from coordwise.fitting.model import Candidate
+from coordwise.losses import Huber
+from coordwise.penalties import ElasticNet as Penalty
+from coordwise.results import Status
+from coordwise.validation import FloatArray
+
+__all__ = ["HuberRegressor"]
+
+SMALLEST = 10 * np.finfo(np.float64).eps  # the scale that scikit-learn stops at, too
+BOTTOM = float(np.log(SMALLEST))
+
+
+class HuberRegressor(_Regressor):
+    """minimise over w, c, sigma > 0   sum_i s_i (sigma + sigma H((y_i - <x_i, w> - c)/sigma)) + alpha |w|^2.
+
+    H(z) = z^2 up to |z| = epsilon and 2 epsilon |z| - epsilon^2 beyond. With the same parameters the solution is that
+    of ``sklearn.linear_model.HuberRegressor``. For a fixed scale sigma this is Huber's loss with delta = epsilon sigma
+    and an l2 penalty; its duality gap is at most tol times its value at zero. The minimum over w and c is convex in
+    sigma: its derivative is brought to zero by bracketing, until what is left to gain in sigma is at most tol times
+    the objective at zero.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.35
+        At least 1.
+    max_iter : int, default=100
+        Limit on passes over the data, or on steps of Newton's method, for each scale that is tried.
+    alpha : float, default=1e-4
+    warm_start : bool, default=False
+    fit_intercept : bool, default=True
+    tol : float, default=1e-5
+    method, beta, strategy, time_limit, verbose, callbacks, n_jobs
+        See `coordwise.estimators`.
+
+    Attributes
+    ----------
+    scale_ : float
+        sigma.
+    outliers_ : ndarray of bool, shape (n_samples,)
+        Where |y_i - <x_i, w> - c| > epsilon sigma.
+    """
+
+    _multi_output = False
+    random_state = None
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **{name: rule for name, rule in CONSTRAINTS.items() if name != "random_state"},
+        "epsilon": [Interval(numbers.Real, 1.0, None, closed="left")],
+        "alpha": [Interval(numbers.Real, 0, None, closed="neither")],
+        "warm_start": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        *,
+        epsilon: float = 1.35,
+        max_iter: int = 100,
+        alpha: float = 1e-4,
+        warm_start: bool = False,
+        fit_intercept: bool = True,
+        tol: float = 1e-5,
+        method: Any = "auto",
+        beta: float | None = None,
+        strategy: str = "auto",
+        time_limit: float | None = None,
+        verbose: int = 0,
+        callbacks: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.max_iter = max_iter
+        self.alpha = alpha
+        self.warm_start = warm_start
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+        self.method = method
+        self.beta = beta
+        self.strategy = strategy
+        self.time_limit = time_limit
+        self.verbose = verbose
+        self.callbacks = callbacks
+        self.n_jobs = n_jobs
+
+    def _solve(
+        self, X: Any, targets: FloatArray, weights: FloatArray | None, start: Candidate | None, watch: Any
+    ) -> Fit:
+        """The fit at the scale whose derivative vanishes; fits are warm-started from one scale to the next."""
+        search = _Search(self, X, targets, weights, start, watch)
+        away = np.abs(targets[:, 0] - np.median(targets[:, 0]))
+        spread = np.median(away) or np.mean(away)  # more than half of the targets may be equal
+        guess = getattr(self, "scale_", spread) if start is not None else spread
+        low = high = float(np.log(max(guess, SMALLEST)))
+        f_low = f_high = search.slope(low)
+        step = 1.0
+        while f_high < 0 and not search.stopped:  # too small a scale: up
+            low, f_low, high = high, f_high, high + step
+            f_high = search.slope(high)
+            step *= 2
+        while f_low > 0 and search.gain(f_low) > float(self.tol) and low > BOTTOM and not search.stopped:  # too large
+            last, lower = search.last, max(low - step, BOTTOM)
+            f_lower = search.slope(lower)
+            if last[0].converged and not search.fit.converged and not search.stopped:
+                search.last = last  # too small for its residuals to be more than rounding: a shorter step
+                step /= 4
+                if step < 0.1:
+                    break
+                continue
+            high, f_high, low, f_low = low, f_low, lower, f_lower
+            step *= 2
+        search.left = search.gain(max(f_low, 0.0))
+        if f_low < 0 < f_high:
+            search.close_in(low, f_low, high, f_high)
+        self.scale_, self.outliers_ = search.scale, search.residual > float(self.epsilon) * search.scale
+        self._left = search.left
+        return replace(search.fit, passes=search.passes)
+
+    def _report(self, fits: list[Fit], flat: bool) -> None:
+        super()._report(fits, flat)
+        if fits[0].converged and self._left > float(self.tol):
+            self.result_ = replace(fits[0], status=Status.MAX_PASSES)
+            warnings.warn(
+                f"HuberRegressor could not bring its scale to tol={self.tol:g}: at scale_={self.scale_:.2g} up to "
+                f"{self._left:.2g} of the objective at zero may be left to gain. The fit is nearly exact; raise alpha "
+                "or loosen tol.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+
+class _Search:
+    """Fits at fixed scales sigma, and the derivative of the minimum in sigma."""
+
+    fit: Fit
+
+    def __init__(
+        self,
+        estimator: HuberRegressor,
+        X: Any,
+        targets: FloatArray,
+        weights: FloatArray | None,
+        start: Candidate | None,
+        watch: Any,
+    ) -> None:
+        self.estimator, self.X, self.targets, self.weights = estimator, X, targets, weights
+        self.start, self.watch = start, watch
+        self.s = np.ones(len(targets)) if weights is None else weights
+        self.total = float(self.s.sum())
+        self.epsilon, self.alpha = float(estimator.epsilon), float(estimator.alpha)
+        self.begun = time.perf_counter()
+        self.passes = 0.0
+        self.left = 0.0  # to gain in sigma, relative to the objective at zero
+        self.scale = np.nan
+        self.residual = np.abs(targets[:, 0])
+
+    @property
+    def last(self) -> tuple[Fit, float, FloatArray]:
+        """The last fit, its scale and its residuals."""
+        return self.fit, self.scale, self.residual
+
+    @last.setter
+    def last(self, last: tuple[Fit, float, FloatArray]) -> None:
+        self.fit, self.scale, self.residual = last
+        self.start = Candidate(self.fit.w, self.fit.c, self.fit.y, self.fit.value, self.fit.gap)
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the last fit was ended from outside."""
+        return self.fit.status in (Status.STOPPED, Status.TIME_LIMIT, Status.INTERRUPTED)
+
+    def slope(self, log_scale: float) -> float:
+        """(1/W) dF/dsigma at the best w, c for this sigma."""
+        self.scale = scale = float(np.exp(log_scale))
+        limit = self.estimator.time_limit
+        self.fit = found = self.estimator._fit_model(
+            self.X,
+            self.targets,
+            Huber(delta=self.epsilon * scale),
+            Penalty(0.0, self.alpha * scale / self.total),
+            self.weights,
+            intercept=self.estimator.fit_intercept,
+            start=self.start,
+            time_limit=None if limit is None else max(limit - (time.perf_counter() - self.begun), 0.0),
+            watch=self.watch,
+        )
+        self.start = Candidate(found.w, found.c, found.y, found.value, found.gap)
+        self.passes += found.passes
+        self.residual = np.abs(self.targets[:, 0] - np.asarray(self.X @ found.w[:, 0]) - found.c[0])
+        return 1 - float(self.s @ np.minimum(self.residual / scale, self.epsilon) ** 2) / self.total
+
+    def at_zero(self) -> float:
+        """(1/W) F at w = 0, c = 0 and the current scale."""
+        z = np.abs(self.targets[:, 0]) / self.scale
+        inside = np.minimum(z, self.epsilon)
+        return self.scale * (1 + float(self.s @ (inside * (2 * z - inside))) / self.total)
+
+    def gain(self, slope: float) -> float:
+        """What is left to gain by smaller scales, relative to the objective at zero, where the slope is positive."""
+        return slope * self.scale / self.at_zero()
+
+    def close_in(self, low: float, f_low: float, high: float, f_high: float) -> None:
+        """Regula falsi with halving. The minimum over w, c is convex in sigma: |slope| * width bounds what is left."""
+        tol = float(self.estimator.tol)
+        for _ in range(100):
+            middle = (low * f_high - high * f_low) / (f_high - f_low)
+            if not low < middle < high:
+                middle = (low + high) / 2
+            f_middle = self.slope(middle)
+            self.left = abs(f_middle) * (np.exp(high) - np.exp(low)) / self.at_zero()
+            if self.stopped or self.left <= tol or high - low <= 1e-13 * max(1.0, abs(middle)):
+                return
+            if f_middle < 0:
+                low, f_low, f_high = middle, f_middle, f_high / 2
+            else:
+                high, f_high, f_low = middle, f_middle, f_low / 2
