@@ -18,6 +18,8 @@ callbacks : callable or list of callables, default=None
 n_jobs : int, default=None
     Threads over groups of outputs.
 
+Ridge, Lasso, ElasticNet and L2L1Regressor have ``path(X, y, alphas)``: the models for a grid of alphas.
+
 After a fit: coef_, intercept_, n_iter_ (passes, rounded up), n_features_in_, feature_names_in_, classes_, and
 
 dual_gap_ : float or ndarray
@@ -33,7 +35,7 @@ result_ : Fit
 from coordwise.estimators.classification import LinearSVC, LogisticRegression, RidgeClassifier
 from coordwise.estimators.cross_validation import ElasticNetCV, LassoCV
 from coordwise.estimators.huber import HuberRegressor
-from coordwise.estimators.regression import ElasticNet, L2L1Regressor, Lasso, LinearSVR, Ridge
+from coordwise.estimators.regression import ElasticNet, L2L1Regressor, Lasso, LinearSVR, Path, Ridge
 
 __all__ = [
     "ElasticNet",
@@ -45,6 +47,7 @@ __all__ = [
     "LinearSVC",
     "LinearSVR",
     "LogisticRegression",
+    "Path",
     "Ridge",
     "RidgeClassifier",
 ]

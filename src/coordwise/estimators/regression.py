@@ -3,21 +3,36 @@
 from __future__ import annotations
 
 import numbers
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import MultiOutputMixin, RegressorMixin, _fit_context
+from sklearn.base import MultiOutputMixin, RegressorMixin, _fit_context, clone
 from sklearn.linear_model._base import LinearModel as _Predictor
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_X_y, validate_data
 
-from coordwise.estimators.base import CONSTRAINTS, Linear, weights_of, with_callbacks
+from coordwise.erm import ERM
+from coordwise.estimators.base import CONSTRAINTS, Linear, method_of, weights_of, with_callbacks
 from coordwise.fitting.fit import Fit
+from coordwise.fitting.model import LinearModel
+from coordwise.fitting.path import grid, largest_l1, path
 from coordwise.losses import L2L1, EpsilonInsensitive, Loss, Squared, SquaredEpsilonInsensitive
 from coordwise.penalties import ElasticNet as Penalty
 from coordwise.validation import FloatArray
 
-__all__ = ["ElasticNet", "L2L1Regressor", "Lasso", "LinearSVR", "Ridge"]
+__all__ = ["ElasticNet", "L2L1Regressor", "Lasso", "LinearSVR", "Path", "Ridge"]
+
+
+@dataclass(frozen=True)
+class Path:
+    """A regularisation path: a model for every alpha, from the largest down."""
+
+    alphas: FloatArray
+    coefs: FloatArray
+    intercepts: FloatArray
+    dual_gaps: FloatArray
+    converged: Any
 
 
 class _Regressor(MultiOutputMixin, RegressorMixin, _Predictor, Linear):
@@ -93,7 +108,64 @@ class _Regressor(MultiOutputMixin, RegressorMixin, _Predictor, Linear):
         return tags
 
 
-class Ridge(_Regressor):
+class _Penalised(_Regressor):
+    """A regressor whose penalty has the weight alpha."""
+
+    def path(self, X: Any, y: Any, alphas: Any = 100, *, eps: float = 1e-3, sample_weight: Any = None) -> Path:
+        """The models for a grid of alphas, each fit started from the last; the estimator itself is left as it is.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        alphas : int or array-like, default=100
+            Which, or how many between the smallest alpha with solution 0 and `eps` times it (penalties with an l1
+            part only).
+        eps : float, default=1e-3
+        sample_weight : float or array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        Path
+            alphas, coefs (n_alphas x n_features), intercepts, dual_gaps (each at most tol times the objective at zero)
+            and converged, from the largest alpha down.
+
+        Raises
+        ------
+        ValueError
+            For a number of alphas without an l1 part, and for wrong data.
+        """
+        self._validate_params()
+        X, y = check_X_y(X, y, accept_sparse=["csr", "csc"], dtype=[np.float64, np.float32], y_numeric=True)
+        weights = weights_of(sample_weight, X)
+        total = float(len(y) if weights is None else weights.sum())
+
+        def penalty(alpha: float) -> Penalty:
+            return clone(self).set_params(alpha=float(alpha))._penalty(total)
+
+        one = penalty(1.0)
+        targets = np.asarray(y, np.float64)[:, None]
+        problem = ERM(X, targets, loss=self._loss(), penalty=one, sample_weight=weights)
+        model = LinearModel(problem, bool(self.fit_intercept))
+        if isinstance(alphas, numbers.Integral):
+            if one.l1 == 0:
+                raise ValueError(f"alphas={alphas} is a number of values, which needs an l1 penalty; give the values.")
+            values = grid(float(largest_l1(model)[0]) / one.l1, eps=float(eps), count=int(alphas))
+        else:
+            values = np.sort(np.asarray(alphas, np.float64))[::-1]
+        options = {"tol": float(self.tol), "max_passes": float(self.max_iter or 1000), "time_limit": self.time_limit}
+        options |= {"method": method_of(self.method, self.beta), "strategy": self.strategy}
+        fits = list(path(model, (penalty(alpha) for alpha in values), **options))
+        return Path(
+            values,
+            np.array([found.w[:, 0] for found in fits]),
+            np.array([found.c[0] for found in fits]),
+            np.array([found.gap[0] for found in fits]),
+            np.array([found.converged for found in fits]),
+        )
+
+
+class Ridge(_Penalised):
     """minimise over w, c   sum_i s_i (y_i - <x_i, w> - c)^2 + alpha |w|^2.
 
     With the same parameters the solution is that of ``sklearn.linear_model.Ridge``. The fit ends when the duality gap
@@ -153,7 +225,7 @@ class Ridge(_Regressor):
         return Penalty(0.0, float(self.alpha) / total, bool(self.positive))
 
 
-class ElasticNet(_Regressor):
+class ElasticNet(_Penalised):
     """minimise over w, c   P(w, c) = (1/(2W)) sum_i s_i (y_i - <x_i, w> - c)^2 + alpha l1_ratio |w|_1
     + alpha (1 - l1_ratio)/2 |w|^2,   W = sum_i s_i.
 
@@ -282,7 +354,7 @@ class Lasso(ElasticNet):
         return Penalty(float(self.alpha), 0.0, bool(self.positive))
 
 
-class L2L1Regressor(_Regressor):
+class L2L1Regressor(_Penalised):
     """minimise over w, c   P(w, c) = (1/W) sum_i s_i (r_i^2/2 + |r_i|) + (alpha/2) |w|^2,   r_i = <x_i, w> + c - y_i.
 
     The l2-l1 penalty regression of the paper (section 7.2). The fit ends when the duality gap is at most tol * P(0, 0).
