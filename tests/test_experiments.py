@@ -19,7 +19,7 @@ from coordwise.experiments import EXPERIMENTS, Settings, charts, curves, minima,
 from coordwise.experiments.curves import Curve
 from coordwise.experiments.run import experiments_named, reproduce
 from coordwise.experiments.store import Store, write_whole
-from coordwise.experiments.units import Finding, Interrupted, Unit, column
+from coordwise.experiments.units import Finding, Interrupted, Unit
 
 
 class Watch:
@@ -30,6 +30,12 @@ class Watch:
 
     def add(self, entries):
         self.entries += entries
+
+
+def column(finding, name, **where):
+    """One column of a finding, restricted to the rows where other columns have given values."""
+    rows = zip(finding.columns[name], *(finding.columns[other] for other in where), strict=True)
+    return np.array([value for value, *others in rows if others == list(where.values())])
 
 
 SMALL = Settings(

@@ -145,7 +145,7 @@ class ERM:
         t = self._table("A w", self.predict(w), self.n_samples)
         y = self.terms.subgradients(t)
         if self.penalty.l2 == 0:
-            y = y * _feasible(self.penalty, self._moments(y))
+            y = y * feasible_share(self.penalty, self._moments(y))
         return self._shaped(y)
 
     def dual(self, smoothing: float | None = None) -> DualERM:
@@ -295,5 +295,6 @@ def _shrink(penalty: ElasticNet, lowest: FloatArray, highest: FloatArray) -> Flo
     return np.where(size > inside, inside / np.where(size > 0, size, 1.0), 1.0)
 
 
-def _feasible(penalty: ElasticNet, moments: FloatArray) -> FloatArray:
+def feasible_share(penalty: ElasticNet, moments: FloatArray) -> FloatArray:
+    """The largest factor <= 1, per output, that takes moments (1/W) A'y into the domain of an l1 penalty's r*."""
     return _shrink(penalty, np.minimum(moments.min(0), 0), np.maximum(moments.max(0), 0))

@@ -25,7 +25,7 @@ After a fit: coef_, intercept_, n_iter_ (passes, rounded up), n_features_in_, fe
 dual_gap_ : float or ndarray
     The duality gap at the solution, one per output; at most tol times the objective at zero.
 passes_ : float
-    Entries touched / nnz.
+    Entries touched / nnz; steps, where Gram matrices or Newton's method did the work.
 strategy_ : str
     What was chosen, and why.
 result_ : Fit

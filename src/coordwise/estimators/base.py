@@ -77,18 +77,25 @@ class Linear(callback_support(), BaseEstimator):  # type: ignore[misc]
             return replace(found, w=found.w[:-1], c=found.w[-1] * float(scaling))
         model = LinearModel(ERM(X, targets, loss=loss, penalty=penalty, sample_weight=sample_weight), intercept)
         seed = check_random_state(self.random_state).randint(2**31 - 1) if self.random_state is not None else 0
+        options = self._options() | ({} if time_limit is None else {"time_limit": time_limit})
         return fit(
             model,
-            tol=float(self.tol),
-            max_passes=float(self.max_iter or 1000),
-            time_limit=self.time_limit if time_limit is None else time_limit,
-            method=method_of(self.method, self.beta),
-            strategy=self.strategy,
             random_state=seed,
             start=start,
             callback=watch,
             n_jobs=-1 if self.n_jobs == -1 else max(int(self.n_jobs or 1), 1),
+            **options,
         )
+
+    def _options(self) -> dict[str, Any]:
+        """What every fit is asked for, in the words of `coordwise.fitting.fit`."""
+        return {
+            "tol": float(self.tol),
+            "max_passes": float(self.max_iter or 1000),
+            "time_limit": self.time_limit,
+            "method": method_of(self.method, self.beta),
+            "strategy": self.strategy,
+        }
 
     @contextmanager
     def _watching(self, X: Any, y: Any) -> Iterator[Watch]:
@@ -141,7 +148,7 @@ class Linear(callback_support(), BaseEstimator):  # type: ignore[misc]
 
     def _keep(self, found: Fit) -> None:
         if getattr(self, "warm_start", False):
-            self._last = Candidate(found.w, found.c, found.y, found.value, found.gap)
+            self._last = found.candidate
 
 
 def weights_of(sample_weight: Any, X: Any) -> FloatArray | None:

@@ -12,17 +12,15 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import RegressorMixin, _fit_context
-from sklearn.linear_model._base import LinearModel as _Predictor
 from sklearn.model_selection import check_cv
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import validate_data
 
 from coordwise.erm import ERM
-from coordwise.estimators.base import CONSTRAINTS, Linear, method_of, weights_of, with_callbacks
+from coordwise.estimators.base import CONSTRAINTS
+from coordwise.estimators.regression import _Regressor
+from coordwise.fitting.fit import Fit
 from coordwise.fitting.model import LinearModel
-from coordwise.fitting.path import grid, largest_l1, path
-from coordwise.losses import Squared
+from coordwise.fitting.path import path, values_of
 from coordwise.penalties import ElasticNet as Penalty
 from coordwise.validation import FloatArray
 
@@ -34,7 +32,7 @@ def threads_of(n_jobs: int | None) -> int:
     return max((os.cpu_count() or 1) + 1 + n_jobs, 1) if n_jobs is not None and n_jobs < 0 else int(n_jobs or 1)
 
 
-class ElasticNetCV(RegressorMixin, _Predictor, Linear):
+class ElasticNetCV(_Regressor):
     """`ElasticNet` with alpha and l1_ratio chosen by cross-validation on the mean squared error.
 
     For every l1_ratio, alphas run from the smallest with solution 0 down to eps times it. With the same parameters the
@@ -67,6 +65,7 @@ class ElasticNetCV(RegressorMixin, _Predictor, Linear):
     mse_path_ : ndarray of shape (n_l1_ratio, n_alphas, n_folds), or (n_alphas, n_folds) for one l1_ratio
     """
 
+    _multi_output = False
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **CONSTRAINTS,
         "l1_ratio": [Interval(numbers.Real, 0, 1, closed="both"), "array-like"],
@@ -116,28 +115,13 @@ class ElasticNetCV(RegressorMixin, _Predictor, Linear):
     def _ratios(self) -> list[float]:
         return [float(ratio) for ratio in np.atleast_1d(self.l1_ratio)]
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Choose alpha and l1_ratio by cross-validation, and fit all data with them.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-        sample_weight : float or array-like of shape (n_samples,), default=None
-
-        Returns
-        -------
-        self
-        """
-        X, y = validate_data(self, X, y, accept_sparse=["csr", "csc"], dtype=[np.float64, np.float32], y_numeric=True)
-        weights = weights_of(sample_weight, X)
-        targets = np.asarray(y, np.float64)
+    def _solve(self, X: Any, targets: FloatArray, weights: FloatArray | None, start: Any, watch: Any) -> Fit:
+        """Choose alpha and l1_ratio by cross-validation, and fit all data with them."""
+        y = targets[:, 0]
         whole = self._model(X, targets, weights)
         ratios = self._ratios()
         grids = np.array([self._grid(whole, ratio) for ratio in ratios])
-        folds = list(check_cv(self.cv).split(X, targets))
+        folds = list(check_cv(self.cv).split(X, y))
         rows = X.tocsr() if hasattr(X, "tocsr") else X
 
         def errors(fold: tuple[Any, Any]) -> FloatArray:
@@ -146,9 +130,9 @@ class ElasticNetCV(RegressorMixin, _Predictor, Linear):
             held = None if weights is None else weights[test]
             table = np.empty(grids.shape)
             for r, (ratio, alphas) in enumerate(zip(ratios, grids, strict=True)):
-                fits = path(model, (self._penalty(alpha, ratio) for alpha in alphas), **self._options())
+                fits = path(model, (self._elastic_net(alpha, ratio) for alpha in alphas), **self._options())
                 for k, found in enumerate(fits):
-                    residual = np.asarray(rows[test] @ found.w[:, 0]) + found.c[0] - targets[test]
+                    residual = np.asarray(rows[test] @ found.w[:, 0]) + found.c[0] - y[test]
                     table[r, k] = np.average(residual**2, weights=held)
             return table
 
@@ -158,51 +142,27 @@ class ElasticNetCV(RegressorMixin, _Predictor, Linear):
         mean = np.average(tables, axis=-1, weights=share)
         best = np.unravel_index(int(np.argmin(mean)), mean.shape)
         self.l1_ratio_, self.alpha_ = ratios[best[0]], float(grids[best])
-        self.mse_path_, self.alphas_ = np.squeeze(tables, axis=0) if len(ratios) == 1 else tables, grids
-        if len(ratios) == 1:
-            self.alphas_ = grids[0]
-        with self._watching(X, y) as watch:
-            penalty = self._penalty(self.alpha_, self.l1_ratio_)
-            found = self._fit_model(
-                X, targets[:, None], Squared(), penalty, weights, intercept=self.fit_intercept, watch=watch
-            )
-        self.coef_ = found.w[:, 0].astype(X.dtype, copy=False)
-        self.intercept_ = X.dtype.type(found.c[0]) if self.fit_intercept else 0.0
-        self.n_iter_ = max(int(np.ceil(found.passes)), 1)
-        self._report([found], True)
-        return self
+        self.mse_path_ = tables[0] if len(ratios) == 1 else tables
+        self.alphas_ = grids[0] if len(ratios) == 1 else grids
+        return super()._solve(X, targets, weights, start, watch)
+
+    def _penalty(self, total: float) -> Penalty:
+        return self._elastic_net(self.alpha_, self.l1_ratio_)
 
     def _model(self, X: Any, targets: FloatArray, weights: FloatArray | None) -> LinearModel:
-        penalty = self._penalty(1.0, 0.5)
-        return LinearModel(ERM(X, targets[:, None], penalty=penalty, sample_weight=weights), self.fit_intercept)
+        penalty = self._elastic_net(1.0, 0.5)  # of no consequence: `path` gives it others
+        return LinearModel(ERM(X, targets, penalty=penalty, sample_weight=weights), self.fit_intercept)
 
-    def _penalty(self, alpha: float, ratio: float) -> Penalty:
+    def _elastic_net(self, alpha: float, ratio: float) -> Penalty:
         return Penalty(float(alpha) * ratio, float(alpha) * (1 - ratio), bool(self.positive))
 
     def _grid(self, model: LinearModel, ratio: float) -> FloatArray:
-        if not isinstance(self.alphas, numbers.Integral):
-            return np.sort(np.asarray(self.alphas, np.float64))[::-1]
-        if ratio == 0:
+        if isinstance(self.alphas, numbers.Integral) and ratio == 0:
             raise ValueError(
                 "Automatic alpha grid generation is not supported for l1_ratio=0. Please supply a grid by providing "
                 "your estimator with the appropriate `alphas=` argument."
             )
-        return grid(float(largest_l1(model)[0]) / ratio, eps=float(self.eps), count=int(self.alphas))
-
-    def _options(self) -> dict[str, Any]:
-        return {
-            "tol": float(self.tol),
-            "max_passes": float(self.max_iter or 1000),
-            "time_limit": self.time_limit,
-            "method": method_of(self.method, self.beta),
-            "strategy": self.strategy,
-        }
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.target_tags.multi_output = False
-        return tags
+        return values_of(self.alphas, model, ratio, eps=float(self.eps))
 
 
 class LassoCV(ElasticNetCV):

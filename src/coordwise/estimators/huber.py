@@ -176,7 +176,7 @@ class _Search:
     @last.setter
     def last(self, last: tuple[Fit, float, FloatArray]) -> None:
         self.fit, self.scale, self.residual = last
-        self.start = Candidate(self.fit.w, self.fit.c, self.fit.y, self.fit.value, self.fit.gap)
+        self.start = self.fit.candidate
 
     @property
     def stopped(self) -> bool:
@@ -198,7 +198,7 @@ class _Search:
             time_limit=None if limit is None else max(limit - (time.perf_counter() - self.begun), 0.0),
             watch=self.watch,
         )
-        self.start = Candidate(found.w, found.c, found.y, found.value, found.gap)
+        self.start = found.candidate
         self.passes += found.passes
         self.residual = np.abs(self.targets[:, 0] - np.asarray(self.X @ found.w[:, 0]) - found.c[0])
         return 1 - float(self.s @ np.minimum(self.residual / scale, self.epsilon) ** 2) / self.total

@@ -13,10 +13,10 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_X_y, validate_data
 
 from coordwise.erm import ERM
-from coordwise.estimators.base import CONSTRAINTS, Linear, method_of, weights_of, with_callbacks
+from coordwise.estimators.base import CONSTRAINTS, Linear, weights_of, with_callbacks
 from coordwise.fitting.fit import Fit
 from coordwise.fitting.model import LinearModel
-from coordwise.fitting.path import grid, largest_l1, path
+from coordwise.fitting.path import path, values_of
 from coordwise.losses import L2L1, EpsilonInsensitive, Loss, Squared, SquaredEpsilonInsensitive
 from coordwise.penalties import ElasticNet as Penalty
 from coordwise.validation import FloatArray
@@ -147,15 +147,10 @@ class _Penalised(_Regressor):
         targets = np.asarray(y, np.float64)[:, None]
         problem = ERM(X, targets, loss=self._loss(), penalty=one, sample_weight=weights)
         model = LinearModel(problem, bool(self.fit_intercept))
-        if isinstance(alphas, numbers.Integral):
-            if one.l1 == 0:
-                raise ValueError(f"alphas={alphas} is a number of values, which needs an l1 penalty; give the values.")
-            values = grid(float(largest_l1(model)[0]) / one.l1, eps=float(eps), count=int(alphas))
-        else:
-            values = np.sort(np.asarray(alphas, np.float64))[::-1]
-        options = {"tol": float(self.tol), "max_passes": float(self.max_iter or 1000), "time_limit": self.time_limit}
-        options |= {"method": method_of(self.method, self.beta), "strategy": self.strategy}
-        fits = list(path(model, (penalty(alpha) for alpha in values), **options))
+        if isinstance(alphas, numbers.Integral) and one.l1 == 0:
+            raise ValueError(f"alphas={alphas} is a number of values, which needs an l1 penalty; give the values.")
+        values = values_of(alphas, model, one.l1, eps=float(eps))
+        fits = list(path(model, (penalty(alpha) for alpha in values), **self._options()))
         return Path(
             values,
             np.array([found.w[:, 0] for found in fits]),

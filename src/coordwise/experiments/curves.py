@@ -69,7 +69,7 @@ def _crossing(curve: Curve, level: float) -> float:
     if k == len(curve.x) - 1:
         return math.inf
     high, low = np.log(curve.distance[k : k + 2])
-    share = (high - math.log(level)) / (high - low)
+    share = (high - math.log(level)) / (high - low) if high > low else 1.0  # two distances may share a logarithm
     return float(curve.x[k] + share * (curve.x[k + 1] - curve.x[k]))
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from coordwise.erm import ERM, DualERM
 from coordwise.experiments.units import Interrupted, Watch
+from coordwise.fitting.newton import Gram
 from coordwise.recording import Progress
 from coordwise.solve import solve
 from coordwise.validation import FloatArray
@@ -60,7 +61,7 @@ def _newton(problem: ERM, tol: float, watch: Watch) -> tuple[FloatArray, FloatAr
     """
     A, b, n, lam = problem.A, problem.b[:, 0], problem.n_samples, problem.penalty.l2
     kink = 1.0 if problem.loss.name == "l2l1" else 0.0
-    base = _dense(A.T @ A) / n + lam * np.eye(problem.n_features)
+    base = Gram(A, False)(np.ones(n)) / n + lam * np.eye(problem.n_features)
     scale = float(problem.value_at_zero[0])
     w = np.linalg.solve(base, A.T @ b / n)
     r = A @ w - b
@@ -78,7 +79,8 @@ def _newton(problem: ERM, tol: float, watch: Watch) -> tuple[FloatArray, FloatAr
             y = r + kink * np.clip(r / width, -1, 1)
             gradient = A.T @ y / n + lam * w
             inside = np.flatnonzero(np.abs(r) < width) if kink else np.arange(0)
-            step = np.linalg.solve(base + _dense(A[inside].T @ A[inside]) / (n * width), gradient)
+            kinks = Gram(A[inside], False)(np.ones(len(inside))) / (n * width) if len(inside) else 0.0
+            step = np.linalg.solve(base + kinks, gradient)
             if gradient @ step <= 1e-16 * scale:
                 break
             length, here = 1.0, smoothed(w, r, width)
@@ -98,7 +100,3 @@ def _newton(problem: ERM, tol: float, watch: Watch) -> tuple[FloatArray, FloatAr
         if best_gap <= 0.1 * tol * scale or not kink:
             break
     return best_w, best_y
-
-
-def _dense(A: Any) -> FloatArray:
-    return np.asarray(A.toarray() if hasattr(A, "toarray") else A, np.float64)

@@ -132,8 +132,7 @@ def reproduce(
     chosen = experiments_named([names] if isinstance(names, str) else names)
     seed = check_count("seed", seed)
     jobs = (os.cpu_count() or 1) if n_jobs is None else check_count("n_jobs", n_jobs, low=1)
-    if seeds is not None:
-        check_count("seeds", seeds, low=1)
+    count = None if seeds is None else check_count("seeds", seeds, low=1)
     if stand_ins is not None:
         check_number("stand_ins", stand_ins, low=0, high=1, strictly=True)
     if data is not None and not Path(data).is_dir():
@@ -155,8 +154,7 @@ def reproduce(
         quick = None if force else quick_of(folder / "data")
     if quick is None:
         quick = bool(loaded) and not any(found.real for found in loaded.values())
-    count = check_count("seeds", (2 if quick else 5) if seeds is None else seeds, low=1)
-    settings = Settings.quick_look(seed, count) if quick else Settings.full(seed, count)
+    settings = Settings.quick_look(seed, count or 2) if quick else Settings.full(seed, count or 5)
 
     prints = {name: found.fingerprint for name, found in loaded.items()}
     store = Store(folder / "data", loaded.__getitem__, settings, prints, stand_ins)
@@ -184,7 +182,7 @@ def reproduce(
 def _load(name: str, folder: Any, stand_ins: float | None) -> Dataset:
     if stand_ins is None:
         return datasets.load(name, folder=folder, mmap=False)
-    return datasets.stand_in(name, scale=check_number("stand_ins", stand_ins, low=0, high=1, strictly=True))
+    return datasets.stand_in(name, scale=stand_ins)
 
 
 def _others(units: Mapping[str, Unit]) -> list[tuple[str, Unit]]:
@@ -198,7 +196,7 @@ class _Watch:
         self._stop = threading.Event()
         self._lock = threading.Lock()
         self.done = 0.0
-        self.running: dict[str, str] = {}
+        self.running: set[str] = set()
 
     @property
     def stopped(self) -> bool:
@@ -239,11 +237,11 @@ def _compute(
         if watch.stopped:
             raise Interrupted
         begun = time.perf_counter()
-        watch.running[unit.key] = unit.title
+        watch.running.add(unit.key)
         try:
             finding = unit.run(store.library, settings, watch)
         finally:
-            del watch.running[unit.key]
+            watch.running.discard(unit.key)
         seconds = time.perf_counter() - begun
         store.put(unit, finding, seconds)
         return unit, finding, seconds

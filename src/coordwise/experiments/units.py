@@ -7,12 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-import numpy as np
-
 from coordwise.datasets import Dataset
 from coordwise.experiments.settings import Settings
 
-__all__ = ["Finding", "Interrupted", "Unit", "Watch", "column"]
+__all__ = ["Finding", "Interrupted", "Unit", "Watch"]
 
 Library = Callable[[str], Dataset]
 
@@ -59,11 +57,3 @@ class Unit(ABC):
     @abstractmethod
     def run(self, library: Library, settings: Settings, watch: Watch) -> Finding:
         """Do it."""
-
-
-def column(finding: Finding, name: str, **where: object) -> Any:
-    """One column of a finding as an array, restricted to the rows where other columns have given values."""
-    keep = np.ones(len(finding.columns[name]), bool)
-    for other, wanted in where.items():
-        keep &= np.array([value == wanted for value in finding.columns[other]], bool)
-    return np.array(finding.columns[name])[keep]

@@ -43,6 +43,11 @@ class Fit:
     results: tuple[Result, ...]
 
     @property
+    def candidate(self) -> Candidate:
+        """The solution alone, to start another fit from."""
+        return Candidate(self.w, self.c, self.y, self.value, self.gap)
+
+    @property
     def converged(self) -> bool:
         """Whether the stopping inequality holds."""
         return self.status is Status.CONVERGED

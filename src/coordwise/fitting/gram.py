@@ -20,7 +20,7 @@ __all__ = ["gram_solution"]
 def gram_solution(model: LinearModel, tol: float, start: Candidate | None = None) -> tuple[Candidate, int]:
     """The solution as well as a Gram matrix allows, and the steps of refinement or coordinate descent it took."""
     if model.n < model.d and model.penalty.l1 == 0 and not model.penalty.positive:
-        return _over_samples(model, tol)
+        return _over_samples(model), 1
     return _over_features(model, tol, start)
 
 
@@ -79,7 +79,7 @@ def _moments(model: LinearModel, s: FloatArray) -> tuple[FloatArray, FloatArray,
     return model.shared["moments"]
 
 
-def _over_samples(model: LinearModel, tol: float) -> tuple[Candidate, int]:
+def _over_samples(model: LinearModel) -> Candidate:
     """Ridge regression with n < d: (AA' + lam W S^-1) z = b, by way of the centered rows for an intercept."""
     s = np.ones(model.n) if model.weights is None else model.weights
     root = np.sqrt(s)[:, None]
@@ -94,8 +94,7 @@ def _over_samples(model: LinearModel, tol: float) -> tuple[Candidate, int]:
     l2 = model.penalty.l2 * model.total
     factor = _factor(root * K * root.T, l2)
     y = -l2 * root * scipy.linalg.cho_solve(factor, root * b, check_finite=False)
-    best = model.from_dual(y)
-    return best, 1
+    return model.from_dual(y)
 
 
 def _factor(G: FloatArray, ridge: float) -> Any:

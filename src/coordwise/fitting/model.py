@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
-from coordwise.erm import ERM
+from coordwise.erm import ERM, feasible_share
 from coordwise.losses import Loss
 from coordwise.penalties import ElasticNet
 from coordwise.validation import FloatArray
@@ -135,10 +135,8 @@ class LinearModel:
         y = self.feasible(self.loss.derivative(t, self.b, self.s))
         v = -self.problem.rows("rows").combine(np.ascontiguousarray(y)) / self.total
         if self.penalty.l2 == 0:
-            size = np.max(np.maximum(v, 0) if self.penalty.positive else np.abs(v), axis=0)
-            inside = self.penalty.l1 * (1 - 1e-13)
-            shrink = np.where(size > inside, inside / np.where(size > 0, size, 1.0), 1.0)
-            y, v = y * shrink, v * shrink
+            share = feasible_share(self.penalty, -v)
+            y, v = y * share, v * share
         value = self.value(w, t)
         if not self.intercept and self.penalty.l1 == 0 and not self.penalty.positive:
             # The losses attain Fenchel-Young at their derivatives: what is left of P + D, free of cancellation.

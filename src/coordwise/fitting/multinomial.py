@@ -84,7 +84,7 @@ def multinomial(
         return Candidate(W, c, y, np.array([value]), gap)
 
     small = (d + intercept) * count <= FEW
-    gram: Any = Gram(X, intercept, signed=True) if small else None
+    gram: Any = Gram(X, intercept) if small else None
 
     def newton_step(theta: FloatArray) -> FloatArray:
         """One damped Newton step; the Hessian couples the classes."""

@@ -21,9 +21,9 @@ SHORT = 1 / 8  # a step that had to be halved more often came from curvatures th
 class Gram:
     """Weighted Gram matrices A'DA, with a column of ones appended for the intercept."""
 
-    def __init__(self, A: Any, intercept: bool, *, signed: bool = False) -> None:
+    def __init__(self, A: Any, intercept: bool) -> None:
         n, d = A.shape
-        self.intercept, self.signed = intercept, signed
+        self.intercept = intercept
         sparse = sp.issparse(A)
         if sparse and A.nnz > 0.15 * n * d and n * d <= 2**27:  # BLAS is faster, and the copy small
             A, sparse = A.toarray(), False
@@ -41,9 +41,9 @@ class Gram:
             gram = (self.transposed @ scaled).toarray()
             sums = np.asarray(scaled.sum(axis=0)).reshape(-1)
         else:
-            if self.signed:
+            if np.min(weights) < 0:
                 gram = self.A.T @ (weights[:, None] * self.A)
-            else:
+            else:  # half the work
                 root = np.sqrt(weights)[:, None] * self.A
                 gram = root.T @ root
             sums = weights @ self.A

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -12,7 +13,7 @@ from coordwise.fitting.model import Candidate, LinearModel
 from coordwise.penalties import ElasticNet
 from coordwise.validation import FloatArray
 
-__all__ = ["grid", "largest_l1", "path"]
+__all__ = ["grid", "largest_l1", "path", "values_of"]
 
 
 def path(model: LinearModel, penalties: Iterable[ElasticNet], **options: Any) -> Iterator[Fit]:
@@ -20,7 +21,7 @@ def path(model: LinearModel, penalties: Iterable[ElasticNet], **options: Any) ->
     start: Candidate | None = options.pop("start", None)
     for penalty in penalties:
         found = fit(model.penalised(penalty), start=start, **options)
-        start = Candidate(found.w, found.c, found.y, found.value, found.gap)
+        start = found.candidate
         yield found
 
 
@@ -30,6 +31,13 @@ def largest_l1(model: LinearModel) -> FloatArray:
     y = model.loss.derivative(t + model.best_intercept(t), model.b, model.s)
     v = -model.problem.rows("rows").combine(np.ascontiguousarray(y)) / model.total
     return np.asarray(np.max(np.maximum(v, 0) if model.penalty.positive else np.abs(v), axis=0))
+
+
+def values_of(alphas: Any, model: LinearModel, l1: float, *, eps: float) -> FloatArray:
+    """Weights of a penalty with the l1 part `l1` per unit, from the largest down: those given, or so many."""
+    if isinstance(alphas, numbers.Integral):
+        return grid(float(largest_l1(model)[0]) / l1, eps=eps, count=int(alphas))
+    return np.sort(np.asarray(alphas, np.float64))[::-1]
 
 
 def grid(largest: float, *, eps: float = 1e-3, count: int = 100) -> FloatArray:
