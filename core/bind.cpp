@@ -86,10 +86,45 @@ const double* pointer(const std::optional<Vector>& vector, std::size_t length, c
   return vector->data();
 }
 
+std::vector<AliasCell> alias_table(const std::optional<In<std::uint32_t, 2>>& cells, std::size_t count) {
+  std::vector<AliasCell> table;
+  if (cells) {
+    require(cells->shape(0) == count && cells->shape(1) == 2, "cells have the wrong shape");
+    table.resize(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      table[i] = {cells->data()[2 * i], cells->data()[2 * i + 1]};
+      require(table[i].alias < count, "an alias is out of range");
+    }
+  }
+  return table;
+}
+
+// The plan as Python has it (coordwise.kernels.Plan); it points into the arrays.
+Plan plan_of(std::size_t count, bool accelerated, bool prox, const Vector& step, const std::optional<Vector>& theta,
+             const std::optional<Vector>& move, int rule, double tau, double drift, double theta_scale, double couple,
+             double fold_below) {
+  Plan plan;
+  plan.accelerated = accelerated;
+  plan.prox = prox;
+  require(step.shape(0) == count, "step has the wrong length");
+  plan.step = step.data();
+  plan.theta = pointer(theta, count, "theta has the wrong length");
+  plan.move = pointer(move, count, "move has the wrong length");
+  require(!accelerated || plan.theta, "an accelerated run needs theta");
+  plan.momentum.rule = static_cast<Rule>(rule);
+  plan.momentum.tau0 = tau;
+  plan.momentum.drift = drift;
+  plan.momentum.theta0 = theta_scale;
+  plan.momentum.couple0 = couple;
+  plan.fold_below = fold_below;
+  return plan;
+}
+
 struct Run {
   nb::object matrix;
   std::vector<nb::object> held;
   std::size_t count, width, outputs;
+  bool accelerated;
   std::unique_ptr<Engine> engine;
 
   // Steps with the GIL released; signals and the clock are looked at between blocks of steps.
@@ -252,6 +287,21 @@ NB_MODULE(_core, m) {
   nb::class_<Run>(m, "Run")
       .def("run", &Run::run, nb::arg("max_steps"), nb::arg("max_entries"), nb::arg("seconds"))
       .def("restart", [](Run& self) { self.engine->restart(); })
+      .def(
+          "replan",
+          [](Run& self, bool accelerated, bool prox, Vector step, std::optional<Vector> theta,
+             std::optional<Vector> move, int rule, double tau, double drift, double theta_scale, double couple,
+             double fold_below, std::uint64_t seed, std::optional<In<std::uint32_t, 2>> cells) {
+            require(accelerated == self.accelerated, "a run stays accelerated, or plain");
+            const Plan plan = plan_of(self.count, accelerated, prox, step, theta, move, rule, tau, drift, theta_scale,
+                                      couple, fold_below);
+            const IndexStream stream(seed, static_cast<std::uint32_t>(self.count), alias_table(cells, self.count));
+            nb::gil_scoped_release release;
+            self.engine->replan(plan, stream);
+          },
+          nb::kw_only(), nb::arg("accelerated"), nb::arg("prox"), nb::arg("step"), nb::arg("theta").none(),
+          nb::arg("move").none(), nb::arg("rule"), nb::arg("tau"), nb::arg("drift"), nb::arg("theta_scale"),
+          nb::arg("couple"), nb::arg("fold_below"), nb::arg("seed"), nb::arg("cells").none())
       .def("resync",
            [](Run& self) {
              nb::gil_scoped_release release;
@@ -299,35 +349,15 @@ NB_MODULE(_core, m) {
         if (image) problem.image = *image;
         problem.image_centers = pointer(image_centers, width, outputs, "image_centers have the wrong shape");
         problem.image_weights = pointer(image_weights, width, "image_weights have the wrong length");
-        Plan plan;
-        plan.accelerated = accelerated;
-        plan.prox = prox;
+        Plan plan =
+            plan_of(count, accelerated, prox, step, theta, move, rule, tau, drift, theta_scale, couple, fold_below);
         plan.pack = static_cast<Pack>(pack);
-        require(step.shape(0) == count, "step has the wrong length");
-        plan.step = step.data();
-        plan.theta = pointer(theta, count, "theta has the wrong length");
-        plan.move = pointer(move, count, "move has the wrong length");
-        require(!accelerated || plan.theta, "an accelerated run needs theta");
-        plan.momentum.rule = static_cast<Rule>(rule);
-        plan.momentum.tau0 = tau;
-        plan.momentum.drift = drift;
-        plan.momentum.theta0 = theta_scale;
-        plan.momentum.couple0 = couple;
-        plan.fold_below = fold_below;
-        std::vector<AliasCell> table;
-        if (cells) {
-          require(cells->shape(0) == count && cells->shape(1) == 2, "cells have the wrong shape");
-          table.resize(count);
-          for (std::size_t i = 0; i < count; ++i) {
-            table[i] = {cells->data()[2 * i], cells->data()[2 * i + 1]};
-            require(table[i].alias < count, "an alias is out of range");
-          }
-        }
+        std::vector<AliasCell> table = alias_table(cells, count);
         const double* x = pointer(x0, count, outputs, "x0 has the wrong shape");
         const double* v = pointer(image0, width, outputs, "image0 has the wrong shape");
         Run run;
         run.matrix = matrix;
-        run.count = count, run.width = width, run.outputs = outputs;
+        run.count = count, run.width = width, run.outputs = outputs, run.accelerated = accelerated;
         auto hold = [&](const auto& array) {
           if (array) run.held.push_back(nb::cast(*array));
         };
@@ -389,12 +419,7 @@ NB_MODULE(_core, m) {
   m.def(
       "draw",
       [](std::uint64_t seed, std::optional<In<std::uint32_t, 2>> cells, std::uint32_t n, Out<std::uint32_t, 1> out) {
-        std::vector<AliasCell> table;
-        if (cells) {
-          require(cells->shape(0) == n && cells->shape(1) == 2, "cells have the wrong shape");
-          for (std::size_t i = 0; i < n; ++i) table.push_back({cells->data()[2 * i], cells->data()[2 * i + 1]});
-        }
-        IndexStream(seed, n, std::move(table)).draw(out.data(), out.shape(0));
+        IndexStream(seed, n, alias_table(cells, n)).draw(out.data(), out.shape(0));
       },
       nb::arg("seed"), nb::arg("cells").none(), nb::arg("n"), nb::arg("out"));
 

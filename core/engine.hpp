@@ -65,7 +65,10 @@ class Engine {
   virtual void run(std::int64_t max_steps, std::int64_t max_entries, const std::function<bool()>& stop) = 0;
 
   virtual void restart() = 0;  // z = y, momentum from its beginning
-  virtual void resync() = 0;   // images recomputed from u and v: rounding errors pile up in them
+  // Go on from the same y and z with other constants and probabilities (of the same family, accelerated or plain);
+  // Rule::vanishing goes on from y alone.
+  virtual void replan(const Plan& plan, const IndexStream& stream) = 0;
+  virtual void resync() = 0;  // images recomputed from u and v: rounding errors pile up in them
   virtual void point(double* x) const = 0;
   virtual void image(double* v) const = 0;
   virtual void certificate(const double* omega, Certificate* out) const = 0;

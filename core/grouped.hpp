@@ -29,6 +29,9 @@ class Grouped final : public Engine {
   void restart() override {
     each([](Engine& part) { part.restart(); });
   }
+  void replan(const Plan& plan, const IndexStream& stream) override {
+    each([&](Engine& part) { part.replan(plan, stream); });
+  }
   void resync() override {
     each([](Engine& part) { part.resync(); });
   }

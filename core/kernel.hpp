@@ -82,11 +82,9 @@ class Kernel final : public Engine {
         image_(rows.width() * K * P),
         offset_(image0 ? rows.width() * K : 0),
         ahead_(block + lookahead) {
+    take(plan);
     for (std::uint32_t i = 0; i < rows.count(); ++i) {
       Record& c = coordinates_[i];
-      c.step = plan.step[i];
-      c.theta = plan.theta ? plan.theta[i] : 0;
-      c.move = plan.move ? plan.move[i] : 0;
       for (int k = 0; k < K; ++k) {
         c.center[k] = problem.centers ? problem.centers[i * stride_ + first + k] : 0;
         c.state[k] = x0 ? x0[i * stride_ + first + k] : 0;
@@ -120,6 +118,23 @@ class Kernel final : public Engine {
       each_pair([behind](double& u, double& v) { u -= behind * v, v = 0; });
       momentum_.restart();
     }
+  }
+
+  void replan(const Plan& plan, const IndexStream& stream) override {
+    if constexpr (P == 2) {
+      const double behind = momentum_.behind();
+      // Algorithm 2 begins with tau = 1, which would forget y: there z = y.
+      const double apart = plan.momentum.rule == Rule::vanishing ? 0 : behind + momentum_.ahead();
+      momentum_ = plan.momentum;
+      momentum_.restart();
+      const double shift = momentum_.behind() * apart - behind;
+      each_pair([=](double& u, double& v) { u += shift * v, v *= apart; });
+    }
+    prox_ = plan.prox, fold_below_ = plan.fold_below;
+    take(plan);
+    stream_ = stream;
+    stream_.seek(static_cast<std::uint64_t>(steps_));
+    ready_ = 0;
   }
 
   void resync() override {
@@ -165,6 +180,15 @@ class Kernel final : public Engine {
   static constexpr std::size_t record_ahead = K == 1 ? 16 : 4, row_ahead = K == 1 ? 8 : 2, image_ahead = 2;
   static constexpr std::int64_t quiet = 1 << 20;  // work (entries and steps) between two questions to stop()
   static constexpr std::size_t cached = 1 << 22;  // out-of-order execution hides the misses of a smaller image better
+
+  void take(const Plan& plan) {
+    for (std::uint32_t i = 0; i < rows_.count(); ++i) {
+      Record& c = coordinates_[i];
+      c.step = plan.step[i];
+      c.theta = plan.theta ? plan.theta[i] : 0;
+      c.move = plan.move ? plan.move[i] : 0;
+    }
+  }
 
   double weight(std::uint32_t i) const { return weights_ ? weights_[i] : 1.0; }
 

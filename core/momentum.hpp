@@ -66,6 +66,13 @@ class Momentum {
     return s_ * tau0 / (pull + tau0);
   }
 
+  // z = u + ahead() v between steps.
+  double ahead() const {
+    if (rule != Rule::constant) return 0;
+    const double pull = drift * (1 - tau0);
+    return s_ * pull / (pull + tau0);
+  }
+
   double scale() const { return s_; }
   void folded() { s_ = 1; }
 

@@ -40,6 +40,15 @@ class IndexStream {
     if (cells_->empty()) order_.resize(n);
   }
 
+  // The place of the next draw: draws before it are left out.
+  void seek(std::uint64_t place) {
+    if (!order_.empty() && place % n_ != 0) {  // permutations are made at their beginning
+      next_ = place - place % n_;
+      permuted();
+    }
+    next_ = place;
+  }
+
   // The next `count` indices.
   void draw(std::uint32_t* out, std::size_t count) {
     for (std::size_t t = 0; t < count; ++t, ++next_) out[t] = order_.empty() ? weighted() : permuted();

@@ -298,6 +298,104 @@ def test_folding_changes_nothing(method):
     close(often, never)
 
 
+def ended(generator):
+    """The last iterate of a generator, and what it returns."""
+    final = None
+    while True:
+        try:
+            final = next(generator)
+        except StopIteration as stop:
+            return final, stop.value
+
+
+def hand_over(run, schedule, fold_below=0.3):
+    run.replan(replace(schedule.plan, fold_below=fold_below), schedule.cells)
+
+
+@pytest.mark.parametrize("second", ["strong", "weak"])
+@pytest.mark.parametrize("first", ["strong", "weak"])
+def test_another_plan_goes_on_from_y_and_z(ridge, first, second):
+    objective, partial, L = ridge
+    kinds = {
+        "strong": (cw.NUACDM(weights=L**0.3, sigma=0.02), L**0.3, 0.02),
+        "weak": (cw.NUACDMns(beta=0.8), L**0.8, None),
+    }
+    y, z, done, run = np.zeros(N), None, 0, None
+    for name, count in ((first, 150), (second, 333)):
+        method, weights, sigma = kinds[name]
+        p = np.sqrt(L / weights) / np.sqrt(L / weights).sum()
+        cells = sampling.alias_cells(p)
+        indices = sampling.draw_weighted(SEED, cells, count, first=done).tolist()
+        z = z if sigma else None  # Algorithm 2 begins with tau = 1 and goes on from y alone
+        y, z = ended(reference.linear_coupling(partial, L, y, indices, p=p, weights=weights, sigma=sigma, z0=z))
+        done += count
+        if run is None:
+            schedule = method.schedule(objective)
+            run = start(objective, schedule, SEED, objective.start(None))
+        else:
+            hand_over(run, method.schedule(objective))
+        run.advance(steps=count)
+        close(run.point()[:, 0], y)
+    close(run.image(), objective.rows.combine(run.point()))
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
+def test_another_plan_with_a_proximal_step(loss):
+    A = unequal_rows(N, D, seed=9, density=0.6)
+    b = np.sign(np.random.default_rng(10).standard_normal((N, 5)))
+    objective = cw.ERM(A, b, loss=loss, lam=LAM).dual()
+    norms = (A**2).sum(1) / (LAM * N**2)
+    gram = A @ A.T / (LAM * N**2)
+    own = objective.term_curvature
+    literal, state = [], []
+    for k in range(5):
+        y, z, done = np.zeros(N), None, 0
+        for exponent, count in ((0.5, 100), (0.0, 200)):
+            w = own ** (1 - exponent) * (norms + own) ** exponent
+            sigma = np.min(own / w) if exponent == 0 else 1.0
+            move = sigma * w
+            L = norms + move
+            p = np.sqrt(L / w) / np.sqrt(L / w).sum()
+            indices = sampling.draw_weighted(SEED, sampling.alias_cells(p), count, first=done).tolist()
+            steps = reference.linear_coupling(
+                lambda i, y, move=move: gram[i] @ y + move[i] * y[i],
+                L,
+                y,
+                indices,
+                p=p,
+                weights=w,
+                sigma=sigma,
+                prox=lambda i, t, theta, move=move, k=k: objective.coordinates.prox(
+                    i, k, t / theta, 1 / theta - move[i]
+                ),
+                z0=z,
+            )
+            y, z = ended(steps)
+            done += count
+            if k == 0:
+                state.append((cw.NUACDM(weights=w, sigma=sigma), count))
+        literal.append(y)
+    (method, count), (other, more) = state
+    run = start(objective, method.schedule(objective), SEED, objective.start(None), threads=2)
+    run.advance(steps=count)
+    hand_over(run, other.schedule(objective))
+    run.advance(steps=more)
+    close(run.point(), np.column_stack(literal))
+
+
+def test_another_plan_of_permutations_keeps_the_place_in_the_stream(ridge):
+    objective, *_ = ridge
+    schedule = cw.SDCA().schedule(objective)
+    one, other = (start(objective, schedule, SEED, objective.start(None)) for _ in range(2))
+    one.advance(steps=2 * N + 5)
+    other.advance(steps=N + 7)
+    other.replan(schedule.plan, schedule.cells)
+    other.advance(steps=N - 2)
+    np.testing.assert_array_equal(one.point(), other.point())
+    with pytest.raises(ValueError, match="accelerated"):
+        other.replan(cw.NUACDM().schedule(objective).plan, None)
+
+
 def test_restart_forgets_the_momentum(ridge):
     objective, partial, L = ridge
     run = compiled(objective, "nu_acdm_ns")

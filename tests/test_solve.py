@@ -47,7 +47,7 @@ def test_stops_at_the_first_record_that_meets_the_inequality():
 
 def test_history_and_passes_can_be_recomputed():
     problem = ridge()
-    result = cw.solve(problem.dual(), tol=1e-8, record_every=2.0, record_growth=0, random_state=3)
+    result = cw.solve(problem.dual(), "nu_acdm", tol=1e-8, record_every=2.0, record_growth=0, random_state=3)
     h = result.history
     # entries touched = sum of the lengths of the drawn rows
     from coordwise import sampling

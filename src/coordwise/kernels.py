@@ -208,7 +208,7 @@ class Run:
     ) -> None:
         quadratic = not isinstance(smooth, Terms)
         self._matrix = matrix
-        self._outputs = x0.shape[1]
+        self._outputs, self._seed = x0.shape[1], seed
         self._core = _core.start(
             matrix=matrix._core,
             outputs=self._outputs,
@@ -235,6 +235,13 @@ class Run:
     def restart(self) -> None:
         """Forget the momentum: z = y."""
         self._core.restart()
+
+    def replan(self, plan: Plan, cells: NDArray[np.uint32] | None) -> None:
+        """Go on from the same y and z with another plan, accelerated if the first one was, and other probabilities.
+
+        A plan with the rule VANISHING goes on from y alone.
+        """
+        self._core.replan(cells=cells, seed=self._seed, **vars(plan))
 
     def resync(self) -> None:
         """Recompute the images from the coordinates, which removes accumulated rounding."""

@@ -340,12 +340,16 @@ class Auto(Method):
 
     Known means: the dual of a smooth loss. The norm weights are then the strong convexity of each coordinate's own
     term, sigma = 1. Without sample weights these are all equal, which is beta = 0; with them, S = sum_i sqrt(1 +
-    curvature_i/own_i) is never larger than for beta = 0. Elsewhere (losses with kinks, l1 penalties, linear systems,
-    and primal problems, where the data have far more curvature than the penalty) restarts find the rate, in the norm
-    beta = 1, which does not depend on how rows or columns are scaled.
+    curvature_i/own_i) is never larger than for beta = 0. Where L_i/own_i varies, the run begins with more hopeful
+    weights sqrt(own_i L_i) and the sigma that promises the same rate: long rows are drawn less often, and until the
+    directions in which that sigma does not hold are all that is left, it is up to twice as fast. Once the certificate
+    falls slower than promised, the known weights take over (`coordwise.pace`). Elsewhere (losses with kinks, l1
+    penalties, linear systems, and primal problems, where the data have far more curvature than the penalty) restarts
+    find the rate, in the norm beta = 1, which does not depend on how rows or columns are scaled.
     """
 
     name: ClassVar[str] = "auto"
+    varied: ClassVar[float] = 4.0  # how much L_i/own_i must vary for other weights to matter
 
     def schedule(self, objective: Objective) -> Schedule:
         """See `Method.schedule`."""
@@ -353,6 +357,21 @@ class Auto(Method):
         own = split.own[split.active]
         if not objective.sigma_is_tight or not len(own) or own.min() == 0:
             return NUACDM(beta=1.0, sigma="adaptive").schedule(objective)
+        ratio = split.of_active(split.L) / own
+        if ratio.max() <= self.varied * ratio.min():
+            return self._careful(objective)
+        hopeful = np.where(split.active, np.sqrt(split.own * split.L), 1.0)
+        S, S_own = np.sqrt(split.of_active(split.L / hopeful)).sum(), np.sqrt(ratio).sum()
+        schedule = NUACDM(sigma=float(S / S_own) ** 2, weights=hopeful).schedule(objective)
+        return replace(
+            schedule,
+            description="nu_acdm(weights=sqrt(own curvature * L), sigma hoped for)",
+            careful=lambda: self._careful(objective),
+        )
+
+    def _careful(self, objective: Objective) -> Schedule:
+        split = Split.of(objective)
+        own = split.of_active(split.own)
         if own.max() == own.min():
             return NUACDM().schedule(objective)
         schedule = NUACDM(sigma=1.0, weights=np.where(split.active, split.own, 1.0)).schedule(objective)

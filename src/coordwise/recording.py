@@ -12,6 +12,7 @@ import numpy as np
 from coordwise.kernels import NO_LIMIT, NO_PACKING, Run, Terms
 from coordwise.methods import SDCA
 from coordwise.objectives import Objective
+from coordwise.pace import Pace
 from coordwise.results import Certificate, History, Result, Status
 from coordwise.schedules import Schedule
 from coordwise.validation import FloatArray
@@ -100,6 +101,7 @@ class Log:
         self.best_error = math.inf
         self.final: Exact | None = None  # of the best point, once confirmed
         self.restarts, self.restarted, self.period = 0, 0.0, 0.0
+        self.pace = Pace(schedule.constants.rate_per_pass or 1.0)
         self.synced = 0.0
         self.polish_steps = self.polish_entries = 0
 
@@ -126,9 +128,18 @@ class Log:
         self.restarts += 1
         self.period, self.restarted = self.passes - self.restarted, self.passes
 
+    def settle_for_less(self) -> None:
+        """Go on with the careful schedule if the present one has one, and has lost its pace."""
+        if self.schedule.careful is not None and self.pace.lost(self.passes, self.current.error):
+            careful = self.schedule.careful()
+            self.run.replan(careful.plan, careful.cells)
+            self.schedule = careful.without_arrays()
+
     def spacing(self) -> float:
         """Passes to the next record."""
         spacing = self.growth * self.passes
+        if self.schedule.careful is not None:
+            spacing = max(spacing / 2, min(spacing, self.pace.fold))
         if self.schedule.restarts:
             spacing = min(spacing, max(self.passes - self.restarted, self.period) / self.looks_per_period)
         spacing = max(self.every, spacing)

@@ -7,7 +7,7 @@ and `prox(i, t, theta)` = argmin over y of psi_i(y) + (y - t)^2/(2 theta) makes 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 
 import numpy as np
 
@@ -70,11 +70,13 @@ def linear_coupling(
     weights: FloatArray,
     sigma: float | None,
     prox: Prox | None = None,
-) -> Iterator[FloatArray]:
+    z0: FloatArray | None = None,
+) -> Generator[FloatArray, None, FloatArray]:
     """The recursion behind both algorithms for any p and any norm weights w, with psi if `prox` is given.
 
     sigma > 0 (strong convexity of f in |.|_w): tau and eta are constant. sigma = None: they follow Algorithm 2, or
-    tau_0 = min_i p_i, tau_(k+1) = (sqrt(tau_k^4 + 4 tau_k^2) - tau_k^2)/2 if there is a psi.
+    tau_0 = min_i p_i, tau_(k+1) = (sqrt(tau_k^4 + 4 tau_k^2) - tau_k^2)/2 if there is a psi. The generator returns z:
+    with it as z0, and the last iterate as x0, another recursion goes on where this one ended.
     """
     active = L > 0
     Theta = np.max(L[active] / (weights[active] * p[active] ** 2))
@@ -86,7 +88,7 @@ def linear_coupling(
     else:
         tau = lowest if prox is not None else 1.0
     drift = 0.0
-    y, z = x0.copy(), x0.copy()
+    y, z = x0.copy(), (x0 if z0 is None else z0).copy()
     for k, i in enumerate(indices):
         if sigma is not None:
             drift = tau
@@ -108,6 +110,7 @@ def linear_coupling(
         if sigma is None and prox is not None:
             tau = (np.sqrt(tau**4 + 4 * tau**2) - tau**2) / 2
         yield y.copy()
+    return z
 
 
 def acdm_probabilities(L: FloatArray, beta: float = 0.0) -> FloatArray:

@@ -13,6 +13,7 @@ not, it enters by its proximal step, and f holds sigma w_i of its strong convexi
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -60,6 +61,7 @@ class Schedule:
     constants: Constants
     description: str
     restarts: bool = False  # adaptive restarts (see coordwise.restarts)
+    careful: Callable[[], Schedule] | None = None  # takes over if this one loses its pace (see coordwise.pace)
 
     def without_arrays(self) -> Schedule:
         """What is of interest once a run has taken over the arrays, so that their memory is free again."""

@@ -117,6 +117,7 @@ def solve(
             else:
                 if restarts is not None and restarts.due(log.current.error):
                     log.restart()
+                log.settle_for_less()
                 log.advance(max_passes, limit - log.elapsed)
                 log.record()
     except KeyboardInterrupt:

@@ -1,0 +1,86 @@
+"""Hopeful weights and what happens when they hoped for too much."""
+
+import math
+
+import numpy as np
+import pytest
+from conftest import unequal_rows
+
+import coordwise as cw
+from coordwise.pace import Pace
+
+
+def test_pace_is_lost_when_the_error_falls_slower_than_promised():
+    pace = Pace(math.exp(-0.5))  # an e-fold in two passes
+    assert pace.fold == pytest.approx(2)
+    assert not pace.lost(0.0, 1.0)
+    assert not pace.lost(1.0, 5.0)  # within an e-fold nothing is said
+    assert not pace.lost(2.0, 0.3)
+    assert not pace.lost(4.0, 0.3 * 0.36)
+    assert pace.lost(6.0, 0.3 * 0.36 * 0.38)
+
+
+def test_pace_compares_over_the_whole_window():
+    pace = Pace(math.exp(-1.0))
+    assert not pace.lost(0.0, 1.0)
+    assert not pace.lost(10.0, 0.9 * math.exp(-10))
+    pace = Pace(math.exp(-1.0))
+    assert not pace.lost(0.0, 1.0)
+    assert pace.lost(10.0, 1.1 * math.exp(-10))
+
+
+def test_pace_counts_nan_as_lost_and_never_loses_without_a_promise():
+    pace = Pace(0.5)
+    assert not pace.lost(0.0, 1.0)
+    assert pace.lost(9.0, math.nan)
+    nothing = Pace(1.0)
+    assert not nothing.lost(0.0, 1.0)
+    assert not nothing.lost(1e9, 1.0)
+
+
+def problem(loss="squared", n=400, d=40, lam=1e-4, spread=3.0, seed=0):
+    rng = np.random.default_rng(seed)
+    A = unequal_rows(n, d, seed=seed, density=0.5) * 10 ** rng.uniform(-spread / 2, spread / 2, (n, 1))
+    w = rng.standard_normal(d)
+    b = A @ w + rng.standard_normal(n)
+    return cw.ERM(A, np.sign(b) if cw.losses.get_loss(loss).classification else b, loss=loss, lam=lam)
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic", "squared_hinge", "huber"])
+@pytest.mark.parametrize("seed", range(3))
+def test_auto_is_certified_and_costs_little_more_than_the_known_constants(loss, seed):
+    erm = problem(loss, seed=seed)
+    known = cw.solve(erm.dual(), "nu_acdm", tol=1e-8, max_passes=50_000, random_state=seed)
+    auto = cw.solve(erm.dual(), tol=1e-8, max_passes=50_000, random_state=seed)
+    assert auto.converged
+    assert erm.gap(auto.w, auto.x) <= 1e-8 * erm.value(np.zeros(40))
+    # at most the passes until the pace is lost, seen at a look, and then those of the known constants
+    assert auto.passes <= 1.6 * known.passes + 10
+
+
+def test_the_known_weights_take_over_and_say_so():
+    erm = problem(lam=1e-3)
+    hopeful = cw.solve(erm.dual(), tol=0, max_passes=3)
+    assert "hoped for" in hopeful.method
+    result = cw.solve(erm.dual(), tol=1e-11, max_passes=100_000)
+    assert result.converged
+    assert "hoped for" not in result.method
+    assert result.constants.sigma == pytest.approx(1 / 400)
+
+
+def test_equal_rows_need_no_hope():
+    A = unequal_rows(50, 10, seed=1, density=1.0)
+    A /= np.linalg.norm(A, axis=1, keepdims=True)
+    result = cw.solve(cw.ERM(A, np.ones(50), lam=0.1).dual(), tol=1e-3)
+    assert "hoped for" not in result.method
+
+
+def test_sample_weights_with_zeros():
+    erm = problem()
+    weights = np.random.default_rng(5).integers(0, 4, 400).astype(float)
+    weighted = cw.ERM(erm.A, erm.b[:, 0], lam=1e-4, sample_weight=weights)
+    repeated = cw.ERM(
+        np.repeat(erm.A, weights.astype(int), axis=0), np.repeat(erm.b[:, 0], weights.astype(int)), lam=1e-4
+    )
+    one, other = (cw.solve(p.dual(), tol=1e-13, max_passes=100_000) for p in (weighted, repeated))
+    np.testing.assert_allclose(one.w, other.w, rtol=1e-5, atol=1e-7)
