@@ -329,7 +329,7 @@ NB_MODULE(_core, m) {
   m.def(
       "start",
       [](nb::object matrix, std::size_t outputs, std::size_t threads, const Term& coordinate,
-         std::optional<Table> centers, std::optional<Vector> weights, std::optional<double> gain,
+         std::optional<Table> centers, std::optional<Vector> weights, std::optional<double> gain, bool minus_last,
          std::optional<Term> image, std::optional<Table> image_centers, std::optional<Vector> image_weights,
          bool accelerated, bool prox, int pack, Vector step, std::optional<Vector> theta, std::optional<Vector> move,
          int rule, double tau, double drift, double theta_scale, double couple, double fold_below, std::uint64_t seed,
@@ -346,6 +346,7 @@ NB_MODULE(_core, m) {
         problem.weights = pointer(weights, count, "weights have the wrong length");
         problem.quadratic = gain.has_value();
         problem.gain = gain.value_or(1.0);
+        problem.minus_last = minus_last;
         if (image) problem.image = *image;
         problem.image_centers = pointer(image_centers, width, outputs, "image_centers have the wrong shape");
         problem.image_weights = pointer(image_weights, width, "image_weights have the wrong length");
@@ -374,11 +375,11 @@ NB_MODULE(_core, m) {
         return run;
       },
       nb::kw_only(), nb::arg("matrix"), nb::arg("outputs"), nb::arg("threads"), nb::arg("coordinate"),
-      nb::arg("centers").none(), nb::arg("weights").none(), nb::arg("gain").none(), nb::arg("image").none(),
-      nb::arg("image_centers").none(), nb::arg("image_weights").none(), nb::arg("accelerated"), nb::arg("prox"),
-      nb::arg("pack"), nb::arg("step"), nb::arg("theta").none(), nb::arg("move").none(), nb::arg("rule"),
-      nb::arg("tau"), nb::arg("drift"), nb::arg("theta_scale"), nb::arg("couple"), nb::arg("fold_below"),
-      nb::arg("seed"), nb::arg("cells").none(), nb::arg("x0").none(), nb::arg("image0").none());
+      nb::arg("centers").none(), nb::arg("weights").none(), nb::arg("gain").none(), nb::arg("minus_last") = false,
+      nb::arg("image").none(), nb::arg("image_centers").none(), nb::arg("image_weights").none(), nb::arg("accelerated"),
+      nb::arg("prox"), nb::arg("pack"), nb::arg("step"), nb::arg("theta").none(), nb::arg("move").none(),
+      nb::arg("rule"), nb::arg("tau"), nb::arg("drift"), nb::arg("theta_scale"), nb::arg("couple"),
+      nb::arg("fold_below"), nb::arg("seed"), nb::arg("cells").none(), nb::arg("x0").none(), nb::arg("image0").none());
 
   // Arrays of a sparse matrix as a sentence about what is wrong ("" if nothing), and whether its rows are ordered.
   auto inspect = [](auto places, auto starts, std::size_t width) {

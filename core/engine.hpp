@@ -13,7 +13,8 @@
 namespace coordwise {
 
 // min over x in R^(N x K)   sum_k [ G(B x_k) + sum_i h_i(x_ik) ],   h_i the conjugate of `coordinate` (see term.hpp).
-// G is (gain/2)|v|^2, or separable with derivative `image.derivative` (centres m x K, weights m).
+// G is (gain/2)|v|^2 (or (gain/2)(|v|^2 - 2 v_last^2), see `QuadraticSmooth`), or separable with derivative
+// `image.derivative` (centres m x K, weights m).
 struct Problem {
   std::size_t outputs = 1;
   std::size_t threads = 1;  // over groups of outputs
@@ -22,6 +23,7 @@ struct Problem {
   const double* weights = nullptr;  // N, or null for ones
   bool quadratic = true;
   double gain = 1;
+  bool minus_last = false;
   Term image;
   const double* image_centers = nullptr;
   const double* image_weights = nullptr;

@@ -14,15 +14,23 @@
 
 namespace coordwise {
 
-// G(v) = (gain/2) |v|^2
+// G(v) = (gain/2) |v|^2, or (gain/2) (|v|^2 - 2 v_last^2) if there is a `minus`, which is the place of the last entry.
+// The latter centres B without making it dense: if v_last = <e, v_rest> with |e| = 1, it is (gain/2) |v_rest - v_last
+// e|^2.
 struct QuadraticSmooth {
+  static constexpr std::size_t none = static_cast<std::size_t>(-1);
   double gain;
+  std::size_t minus = none;
 
   // g[k] = <b_i, G'(v_k)> at v = u - x v (accelerated, P = 2: the image holds u_1..u_K, v_1..v_K) or v = u (plain)
   template <int K, int P, class Slice>
   void gradient(const Slice& row, const double* image, double x, double* g) const {
     double sums[K * P];
     dot<K * P, K * P>(row, image, K * P, sums);
+    if (minus != none && row.length > 0 && row.at(row.length - 1) == minus) {
+      const double twice = 2 * row.value(row.length - 1);
+      for (int e = 0; e < K * P; ++e) sums[e] -= twice * image[minus * K * P + e];
+    }
     for (int k = 0; k < K; ++k) g[k] = P == 2 ? gain * (sums[k] - x * sums[K * (P - 1) + k]) : gain * sums[k];
   }
 };

@@ -475,8 +475,8 @@ def test_strategies_that_do_not_apply():
         E.LinearSVC(strategy="gram").fit(X, classes(y, 2))
     with pytest.raises(ValueError, match="strategy='dual' does not apply here"):
         E.LogisticRegression(strategy="dual").fit(X, classes(y, 3))
-    with pytest.raises(ValueError, match="OneVsRestClassifier"):
-        E.LogisticRegression(l1_ratio=0.5).fit(X, classes(y, 3))
+    with pytest.raises(ValueError, match="strategy='newton' does not apply here"):
+        E.LogisticRegression(l1_ratio=1, strategy="newton").fit(X, classes(y, 3))
 
 
 @pytest.mark.parametrize("method", ["auto", "nu_acdm", "acdm", "apcg", "rcdm", "sdca", cw.NUACDM(beta=0.5)])

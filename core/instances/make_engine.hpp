@@ -44,7 +44,7 @@ std::unique_ptr<Engine> make_engine(const Rows& rows, const Problem& problem, co
                          : made(static_cast<Kernel<Rows, Smooth, K, 1>*>(nullptr));
       };
       if (problem.quadratic) {
-        add(QuadraticSmooth{problem.gain});
+        add(QuadraticSmooth{problem.gain, problem.minus_last ? rows.width() - 1 : QuadraticSmooth::none});
       } else {
         const double* centers = problem.image_centers ? problem.image_centers + first : nullptr;
         add(SeparableSmooth{problem.image, centers, problem.image_weights, problem.outputs});

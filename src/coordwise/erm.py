@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
+import scipy.sparse as sp
 
 from coordwise.kernels import Terms
 from coordwise.losses import Loss, get_loss
@@ -14,7 +15,7 @@ from coordwise.results import Certificate
 from coordwise.rows import Rows, as_matrix
 from coordwise.validation import FloatArray, check_array, check_labels, check_number, check_range
 
-__all__ = ["ERM", "DualERM", "PrimalERM"]
+__all__ = ["ERM", "DualERM", "PrimalERM", "feasible_share", "shrink"]
 
 
 class ERM:
@@ -104,9 +105,23 @@ class ERM:
         return self._rows[by]
 
     def _any_rows(self) -> tuple[Rows, bool]:
-        """Whichever direction is prepared already, and whether it is by rows."""
-        by_rows = "rows" in self._rows or "columns" not in self._rows
+        """Whichever direction is prepared already, or needs no copy, and whether it is by rows."""
+        by_rows = "rows" in self._rows
+        if not self._rows:
+            by_rows = self.A.format != "csc" if sp.issparse(self.A) else bool(self.A.flags.c_contiguous)
         return self.rows("rows" if by_rows else "columns"), by_rows
+
+    def product(self, w: FloatArray) -> FloatArray:
+        """A w for w of shape (d, K), unchecked."""
+        rows, by_rows = self._any_rows()
+        w = np.ascontiguousarray(w)
+        return rows.dots(w) if by_rows else rows.combine(w)
+
+    def moments(self, y: FloatArray) -> FloatArray:
+        """(1/W) A'y for y of shape (n, K), unchecked."""
+        rows, by_rows = self._any_rows()
+        y = np.ascontiguousarray(y)
+        return (rows.combine(y) if by_rows else rows.dots(y)) / self.total
 
     @property
     def terms(self) -> Terms:
@@ -115,9 +130,7 @@ class ERM:
 
     def predict(self, w: Any) -> FloatArray:
         """A w, of shape (n,) or (n, K)."""
-        table = self._table("w", w, self.n_features)
-        rows, by_rows = self._any_rows()
-        return self._shaped(rows.dots(table) if by_rows else rows.combine(table))
+        return self._shaped(self.product(self._table("w", w, self.n_features)))
 
     def value(self, w: Any) -> Any:
         """P(w)."""
@@ -128,7 +141,7 @@ class ERM:
     def dual_value(self, y: Any) -> Any:
         """D(y); inf outside the domain of the conjugates."""
         table = self._table("y", y, self.n_samples)
-        return self._scalar(self.terms.conjugate(table) + self.penalty.conjugate(-self._moments(table)))
+        return self._scalar(self.terms.conjugate(table) + self.penalty.conjugate(-self.moments(table)))
 
     def gap(self, w: Any, y: Any) -> Any:
         """P(w) + D(y)."""
@@ -138,14 +151,14 @@ class ERM:
         """The weights w = grad r*(-(1/W) A'y) that belong to dual variables y; the penalty needs an l2 part."""
         if self.penalty.l2 == 0:
             raise ValueError("penalty='l1' alone gives no w for a y; solve the primal, or smooth: dual(smoothing=...).")
-        return self._shaped(self.penalty.conjugate_gradient(-self._moments(self._table("y", y, self.n_samples))))
+        return self._shaped(self.penalty.conjugate_gradient(-self.moments(self._table("y", y, self.n_samples))))
 
     def dual_point(self, w: Any) -> FloatArray:
         """y_i = s_i phi'(<a_i, w>), scaled towards 0 if that is what makes D(y) finite."""
         t = self._table("A w", self.predict(w), self.n_samples)
         y = self.terms.subgradients(t)
         if self.penalty.l2 == 0:
-            y = y * feasible_share(self.penalty, self._moments(y))
+            y = y * feasible_share(self.penalty, self.moments(y))
         return self._shaped(y)
 
     def dual(self, smoothing: float | None = None) -> DualERM:
@@ -168,10 +181,6 @@ class ERM:
     def value_at_zero(self) -> FloatArray:
         """P(0), one per output: the scale of the stopping inequality."""
         return self.terms.value(np.zeros((self.n_samples, self.b.shape[1])))
-
-    def _moments(self, y: FloatArray) -> FloatArray:
-        rows, by_rows = self._any_rows()
-        return (rows.combine(y) if by_rows else rows.dots(y)) / self.total
 
     def _table(self, argument: str, value: Any, count: int) -> FloatArray:
         return check_array(argument, value, (count,) if self.flat else (count, self.b.shape[1])).reshape(count, -1)
@@ -277,9 +286,9 @@ class PrimalERM(Objective):
         value = losses + s["value"]
         if self.penalty.l2 > 0:
             return Certificate(value, s["fenchel_young"], self._at_zero, value)
-        shrink = _shrink(self.penalty, s["lowest"], s["highest"])
+        share = shrink(self.penalty, s["lowest"], s["highest"])
         # an offset c makes the losses phi(t + c), whose conjugates are phi*(y) - c y
-        conjugates = terms.conjugate(shrink * y) - self._offset * shrink * y.sum(0) / self.problem.total
+        conjugates = terms.conjugate(share * y) - self._offset * share * y.sum(0) / self.problem.total
         # P + D with D = (1/W) sum phi*(y) + r*(-(1/W) A'y); r* vanishes at the scaled point
         return Certificate(value, np.maximum(value + conjugates, 0), self._at_zero, value)
 
@@ -288,7 +297,7 @@ class PrimalERM(Objective):
         return None
 
 
-def _shrink(penalty: ElasticNet, lowest: FloatArray, highest: FloatArray) -> FloatArray:
+def shrink(penalty: ElasticNet, lowest: FloatArray, highest: FloatArray) -> FloatArray:
     """The largest factor <= 1 that takes moments in [lowest, highest] into |.| <= l1 (>= -l1 if w >= 0)."""
     size = -lowest if penalty.positive else np.maximum(-lowest, highest)
     inside = penalty.l1 * (1 - 1e-13)  # so that the moments recomputed with other rounding still fit
@@ -297,4 +306,4 @@ def _shrink(penalty: ElasticNet, lowest: FloatArray, highest: FloatArray) -> Flo
 
 def feasible_share(penalty: ElasticNet, moments: FloatArray) -> FloatArray:
     """The largest factor <= 1, per output, that takes moments (1/W) A'y into the domain of an l1 penalty's r*."""
-    return _shrink(penalty, np.minimum(moments.min(0), 0), np.maximum(moments.max(0), 0))
+    return shrink(penalty, np.minimum(moments.min(0), 0), np.maximum(moments.max(0), 0))

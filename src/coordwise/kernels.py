@@ -203,6 +203,7 @@ class Run:
         seed: int,
         x0: FloatArray,
         image0: FloatArray | None = None,
+        minus_last: bool = False,
         threads: int = 1,
         pack: int = 0,
     ) -> None:
@@ -217,6 +218,7 @@ class Run:
             centers=coordinates.centers,
             weights=coordinates.weights,
             gain=smooth if quadratic else None,
+            minus_last=minus_last,
             image=smooth.core if isinstance(smooth, Terms) else None,
             image_centers=smooth.centers if isinstance(smooth, Terms) else None,
             image_weights=smooth.weights if isinstance(smooth, Terms) else None,

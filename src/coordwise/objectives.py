@@ -42,6 +42,8 @@ class Objective(ABC):
         G(v) = (smooth/2) |v|^2, or a separable G.
     image0 : ndarray or None
         Added to Bx before G is applied.
+    minus_last : bool
+        G(v) = (smooth/2) (|v|^2 - 2 v_last^2) instead: centred columns that are not stored so (`coordwise.fitting`).
     outputs : int
         K.
     certificate_name : str
@@ -52,6 +54,7 @@ class Objective(ABC):
     coordinates: Terms
     smooth: float | Terms
     image0: FloatArray | None = None
+    minus_last = False
     outputs: int
     flat: bool
     certificate_name: str
@@ -73,9 +76,13 @@ class Objective(ABC):
     def curvature(self) -> FloatArray:
         """sum_j M_j b_ij^2: the coordinate smoothness of G(Bx) alone."""
         if not isinstance(self.smooth, Terms):
-            norms = self.rows.norms2()
+            signs = None
+            if self.minus_last:
+                signs = np.ones(self.rows.width)
+                signs[-1] = -1.0
+            norms = self.rows.norms2(signs)
             norms *= self.smooth
-            return norms
+            return np.maximum(norms, 0.0, out=norms)
         terms = self.smooth
         norms = self.rows.norms2(terms.weights)
         norms *= terms.scale / terms.shape.curvature

@@ -49,6 +49,7 @@ def start(
         seed=seed,
         x0=x,
         image0=objective.image0,
+        minus_last=objective.minus_last,
         threads=threads,
         pack=packing(objective) if pack else NO_PACKING,
     )

@@ -76,16 +76,18 @@ class Linear(callback_support(), BaseEstimator):  # type: ignore[misc]
             )
             return replace(found, w=found.w[:-1], c=found.w[-1] * float(scaling))
         model = LinearModel(ERM(X, targets, loss=loss, penalty=penalty, sample_weight=sample_weight), intercept)
-        seed = check_random_state(self.random_state).randint(2**31 - 1) if self.random_state is not None else 0
         options = self._options() | ({} if time_limit is None else {"time_limit": time_limit})
         return fit(
             model,
-            random_state=seed,
+            random_state=self._seed(),
             start=start,
             callback=watch,
             n_jobs=-1 if self.n_jobs == -1 else max(int(self.n_jobs or 1), 1),
             **options,
         )
+
+    def _seed(self) -> int:
+        return check_random_state(self.random_state).randint(2**31 - 1) if self.random_state is not None else 0
 
     def _options(self) -> dict[str, Any]:
         """What every fit is asked for, in the words of `coordwise.fitting.fit`."""

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from coordwise.estimators.base import CONSTRAINTS, Linear, method_of, weights_of, with_callbacks
 from coordwise.fitting.multinomial import multinomial
+from coordwise.fitting.sparse_multinomial import sparse_multinomial
 from coordwise.losses import Hinge, Logistic, Loss, Squared, SquaredHinge
 from coordwise.penalties import ElasticNet as Penalty
 from coordwise.validation import FloatArray
@@ -197,30 +198,24 @@ class LogisticRegression(_Classifier):
         weights = self._weighted(y, codes, weights)
         total = float(X.shape[0] if weights is None else weights.sum())
         penalty = self._penalty(total)
-        if penalty.l1 > 0:
-            raise ValueError(
-                f"l1_ratio={self.l1_ratio} with more than two classes is not available; use l1_ratio=0, or "
-                "sklearn.multiclass.OneVsRestClassifier around this estimator."
-            )
-        if self.strategy not in ("auto", "newton"):
+        if self.strategy not in ("auto", "working_set" if penalty.l1 > 0 else "newton"):
             raise ValueError(
                 f"strategy={self.strategy!r} does not apply here: more than two classes are fitted by Newton's method "
-                "or L-BFGS. Use strategy='auto'."
+                "or L-BFGS, and on working sets with an l1 penalty. Use strategy='auto'."
             )
         method_of(self.method, self.beta)  # refuses what has no meaning; the method itself is for coordinates
-        found = multinomial(
-            X,
-            codes,
-            len(self.classes_),
-            penalty.l2,
-            weights,
-            intercept=self.fit_intercept,
-            tol=float(self.tol),
-            most=int(self.max_iter or 100),
-            start=self._start((X.shape[1], len(self.classes_)), X.shape[0]),
-            time_limit=self.time_limit,
-            callback=watch,
-        )
+        options: dict[str, Any] = {
+            "intercept": self.fit_intercept,
+            "tol": float(self.tol),
+            "most": int(self.max_iter or 100),
+            "start": self._start((X.shape[1], len(self.classes_)), X.shape[0]),
+            "time_limit": self.time_limit,
+            "callback": watch,
+        }
+        if penalty.l1 > 0:
+            found = sparse_multinomial(X, codes, len(self.classes_), penalty, weights, **options)
+        else:
+            found = multinomial(X, codes, len(self.classes_), penalty.l2, weights, **options)
         self._keep(found)
         return [found]
 

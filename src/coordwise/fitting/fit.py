@@ -13,6 +13,8 @@ from coordwise.fitting.dual import WithIntercept
 from coordwise.fitting.gram import gram_solution
 from coordwise.fitting.model import Candidate, LinearModel
 from coordwise.fitting.newton import newton
+from coordwise.fitting.proximal import Descent
+from coordwise.fitting.working import working_sets
 from coordwise.methods import Method
 from coordwise.recording import Progress, says_stop
 from coordwise.results import Result, Status
@@ -21,7 +23,7 @@ from coordwise.validation import FloatArray, check_choice
 
 __all__ = ["STRATEGIES", "Fit", "choose", "fit"]
 
-STRATEGIES = ("auto", "dual", "primal", "gram", "newton")
+STRATEGIES = ("auto", "dual", "primal", "working_set", "gram", "newton")
 FEW = 1000  # features (or samples) for which a dense Gram matrix is cheap
 
 
@@ -64,7 +66,7 @@ def choose(model: LinearModel) -> tuple[str, str]:
     if loss.gamma > 0 and plain and d <= FEW and (n >= d or d <= FEW // 4):
         return "newton", f"smooth loss with {d} <= {FEW} features: Newton's method with one Gram matrix per step"
     if loss.gamma > 0 and not plain and (penalty.l2 == 0 or model.intercept or d > n):
-        return "primal", "smooth loss and an l1 penalty or w >= 0: coordinates are features"
+        return "working_set", "smooth loss and an l1 penalty or w >= 0: coordinates are features, some at a time"
     return "dual", "coordinates are samples"
 
 
@@ -84,7 +86,8 @@ def fit(
     """Minimise P(w, c) until P(w, c) + D(y) <= tol * P(0, 0) for every output, checked at the result.
 
     "gram" and "newton" work in the space of the features with dense Gram matrices, "dual" over the samples, "primal"
-    over the features; "auto" takes the cheapest that applies. What was chosen, and why, is in `Fit.strategy`.
+    over the features, "working_set" over working sets of them; "auto" takes the cheapest that applies. What was chosen,
+    and why, is in `Fit.strategy`.
 
     Raises
     ------
@@ -95,11 +98,9 @@ def fit(
     _check_applies(model, name)
     begun = time.perf_counter()
     limit = np.inf if time_limit is None else begun + time_limit
-    runner = {"gram": _gram, "newton": _newton, "dual": _dual, "primal": _primal}[name]
-    found, status, results, steps = runner(
-        model, _Options(tol, max_passes, limit, method, random_state, start, callback, n_jobs)
-    )
-    passes = float(sum(result.passes for result in results)) + steps
+    runner = {"gram": _gram, "newton": _newton, "dual": _dual, "primal": _primal, "working_set": _working_set}[name]
+    outcome = runner(model, _Options(tol, max_passes, limit, method, random_state, start, callback, n_jobs))
+    found = outcome.found
     return Fit(
         found.w,
         found.c,
@@ -107,12 +108,12 @@ def fit(
         found.value,
         found.gap,
         model.scale,
-        status,
-        passes,
-        steps or sum(result.iterations for result in results),
+        outcome.status,
+        outcome.passes,
+        outcome.steps or sum(result.iterations for result in outcome.results),
         time.perf_counter() - begun,
         f"{name}: {why}",
-        tuple(results),
+        tuple(outcome.results),
     )
 
 
@@ -128,7 +129,18 @@ class _Options:
     n_jobs: int
 
 
-Outcome = tuple[Candidate, Status, list[Result], int]
+@dataclass(frozen=True)
+class _Outcome:
+    found: Candidate
+    status: Status
+    results: list[Result]  # of runs over all coordinates, or over working sets
+    steps: int = 0  # of Newton's method or refinement, each a pass
+    part: float | None = None  # passes of the runs, where they were not over all coordinates
+
+    @property
+    def passes(self) -> float:
+        runs = sum(result.passes for result in self.results) if self.part is None else self.part
+        return float(runs) + self.steps
 
 
 def _check_applies(model: LinearModel, name: str) -> None:
@@ -139,7 +151,7 @@ def _check_applies(model: LinearModel, name: str) -> None:
         wrong = "it is for the squared loss"
     elif name == "newton" and not (loss.gamma > 0 and plain):
         wrong = "it is for smooth losses with an l2 penalty"
-    elif name == "primal" and loss.gamma == 0:
+    elif name in ("primal", "working_set") and loss.gamma == 0:
         wrong = f"the loss {loss.name!r} has a kink"
     elif name == "dual" and penalty.l2 == 0:
         wrong = "the penalty has no l2 part"
@@ -153,47 +165,66 @@ def _met(model: LinearModel, found: Candidate, tol: float) -> bool:
     return bool(np.all(found.gap <= np.where(model.scale > 0, tol * model.scale, tol**2)))
 
 
-def _gram(model: LinearModel, options: _Options) -> Outcome:
+def _gram(model: LinearModel, options: _Options) -> _Outcome:
     found, steps = gram_solution(model, options.tol, options.start)
     asked = options.callback is not None and says_stop(options.callback(_progress(model, found, steps)))
     if _met(model, found, options.tol):
-        return found, Status.CONVERGED, [], steps
+        return _Outcome(found, Status.CONVERGED, [], steps)
     if asked or time.perf_counter() > options.limit:
-        return found, Status.STOPPED if asked else Status.TIME_LIMIT, [], steps
+        return _Outcome(found, Status.STOPPED if asked else Status.TIME_LIMIT, [], steps)
     # A Gram matrix squares the condition number: finish on the data themselves.
-    finish = _newton if model.penalty.l1 == 0 and not model.penalty.positive and model.d <= FEW else _primal
-    if model.n < model.d and finish is not _newton:
-        finish = _dual if model.penalty.l2 > 0 else _primal
-    better, status, results, more = finish(model, replace(options, start=found))
-    return better.better(found), status, results, steps + more
+    plain = model.penalty.l1 == 0 and not model.penalty.positive
+    finish = (_newton if model.d <= FEW else _dual) if plain else _working_set
+    better = finish(model, replace(options, start=found))
+    return replace(better, found=better.found.better(found), steps=better.steps + steps)
 
 
-def _newton(model: LinearModel, options: _Options) -> Outcome:
-    stopped: list[Status] = []
+class _Looks:
+    """Asks the callback and the clock after every step of an outer loop."""
 
-    def look(found: Candidate, steps: int) -> bool:
-        if options.callback is not None and says_stop(options.callback(_progress(model, found, steps))):
-            stopped.append(Status.STOPPED)
-        if time.perf_counter() > options.limit:
-            stopped.append(Status.TIME_LIMIT)
-        return bool(stopped)
+    def __init__(self, model: LinearModel, options: _Options) -> None:
+        self.model, self.options = model, options
+        self.status = Status.MAX_PASSES
 
+    def __call__(self, found: Candidate, steps: int) -> bool:
+        callback = self.options.callback
+        if callback is not None and says_stop(callback(_progress(self.model, found, steps))):
+            self.status = Status.STOPPED
+        elif time.perf_counter() > self.options.limit:
+            self.status = Status.TIME_LIMIT
+        return self.status is not Status.MAX_PASSES
+
+    def outcome(self, found: Candidate, results: list[Result], steps: int, part: float | None = None) -> _Outcome:
+        status = Status.CONVERGED if _met(self.model, found, self.options.tol) else self.status
+        return _Outcome(found, status, results, steps, part)
+
+
+def _newton(model: LinearModel, options: _Options) -> _Outcome:
+    looks = _Looks(model, options)
     most = int(min(options.max_passes, 200))
-    found, steps = newton(model, options.tol, most=most, start=options.start, look=look)
-    if _met(model, found, options.tol):
-        return found, Status.CONVERGED, [], steps
-    return found, stopped[0] if stopped else Status.MAX_PASSES, [], steps
+    found, steps = newton(model, options.tol, most=most, start=options.start, look=looks)
+    return looks.outcome(found, [], steps)
+
+
+def _working_set(model: LinearModel, options: _Options) -> _Outcome:
+    looks = _Looks(model, options)
+    nnz = max(model.problem.rows("rows").nnz, 1)
+    descent = Descent(options.method, options.max_passes * nnz, options.limit, options.random_state)
+    found, rounds = working_sets(model, options.tol, descent, start=options.start, look=looks)
+    if time.perf_counter() > options.limit:
+        looks.status = Status.TIME_LIMIT
+    return looks.outcome(found, descent.results, rounds, descent.entries / nnz)
 
 
 def _progress(model: LinearModel, found: Candidate, steps: int) -> Progress:
     return Progress(steps, float(steps), 0.0, found.value, found.gap, model.scale, 0, np.nan)
 
 
-def _dual(model: LinearModel, options: _Options) -> Outcome:
+def _dual(model: LinearModel, options: _Options) -> _Outcome:
     if not model.intercept:
         objective: Any = model.problem.dual()
         result = _solve(model, objective, options, [], None if options.start is None else options.start.y, options.tol)
-        return model.from_dual(result.x.reshape(model.n, -1)), result.status, [result], 0
+        return _Outcome(model.from_dual(result.x.reshape(model.n, -1)), result.status, [result])
     center = model.best_intercept(np.zeros((model.n, model.outputs))) if options.start is None else options.start.c
     center = np.clip(center, -1e6, 1e6)
     objective = WithIntercept.of(model, center)
@@ -207,24 +238,26 @@ def _dual(model: LinearModel, options: _Options) -> Outcome:
         y = result.x.reshape(model.n, -1)
         best = model.from_dual(y).better(best)
         if _met(model, best, options.tol):
-            return best, Status.CONVERGED, results, 0
+            return _Outcome(best, Status.CONVERGED, results)
         if result.status is not Status.CONVERGED:
-            return best, result.status, results, 0
+            return _Outcome(best, result.status, results)
         moved = np.atleast_1d(result.w[-1]) * objective.column
         if np.all(np.abs(moved - center) <= 1e-12 * np.maximum(np.abs(moved), 1.0)):
             tol /= 10
         center = moved
         objective.move(center)
     assert best is not None
-    return best, Status.MAX_PASSES, results, 0
+    return _Outcome(best, Status.MAX_PASSES, results)
 
 
-def _primal(model: LinearModel, options: _Options) -> Outcome:
+def _primal(model: LinearModel, options: _Options) -> _Outcome:
     results: list[Result] = []
     w = None if options.start is None else options.start.w
     if not model.intercept:
         result = _solve(model, model.problem.primal(), options, results, w, options.tol)
-        return model.from_primal(result.x.reshape(model.d, -1), np.zeros(model.outputs)), result.status, [result], 0
+        return _Outcome(
+            model.from_primal(result.x.reshape(model.d, -1), np.zeros(model.outputs)), result.status, [result]
+        )
     c = model.best_intercept(np.zeros((model.n, model.outputs))) if options.start is None else options.start.c
     best: Candidate | None = None
     search = _Secant(model.outputs)
@@ -236,9 +269,9 @@ def _primal(model: LinearModel, options: _Options) -> Outcome:
         found = model.from_primal(w)
         best = found.better(best)
         if _met(model, best, options.tol):
-            return best, Status.CONVERGED, results, 0
+            return _Outcome(best, Status.CONVERGED, results)
         if result.status is not Status.CONVERGED:
-            return best, result.status, results, 0
+            return _Outcome(best, result.status, results)
         t = model.scores(w, c)
         slope = model.loss.derivative(t, model.b, model.s).sum(0) / model.total
         noise = np.sqrt(2 * model.loss.smoothness * np.atleast_1d(result.gap))
@@ -246,7 +279,7 @@ def _primal(model: LinearModel, options: _Options) -> Outcome:
         if np.any(blurred & (best.gap > options.tol * model.scale)):
             tol = max(tol / 10, min(tol, 1e-14))
     assert best is not None
-    return best, Status.MAX_PASSES, results, 0
+    return _Outcome(best, Status.MAX_PASSES, results)
 
 
 class _Secant:

@@ -38,7 +38,7 @@ def _over_features(model: LinearModel, tol: float, start: Candidate | None) -> t
                 break
             t = model.scores(best.w, best.c)
             y = s[:, None] * (t - model.b)
-            gradient = model.problem.rows("rows").combine(np.ascontiguousarray(y)) / model.total + l2 * best.w
+            gradient = model.problem.moments(y) + l2 * best.w
             w = best.w - scipy.linalg.cho_solve(factor, gradient, check_finite=False)
             best = model.from_primal(w).better(best)
             steps += 1
@@ -68,7 +68,7 @@ def _moments(model: LinearModel, s: FloatArray) -> tuple[FloatArray, FloatArray,
     """Gram matrix and moments A'Sb/W, both centered if there is an intercept, and the means of columns and targets."""
     if "moments" not in model.shared:
         gram = Gram(model.A, model.intercept)(s) / model.total
-        moments = model.problem.rows("rows").combine(np.ascontiguousarray(s[:, None] * model.b)) / model.total
+        moments = model.problem.moments(s[:, None] * model.b)
         G, shift, means = gram[: model.d, : model.d], np.zeros(model.d), np.zeros(model.outputs)
         if model.intercept:
             shift = gram[: model.d, -1]

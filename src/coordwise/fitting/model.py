@@ -11,6 +11,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from coordwise.erm import ERM, feasible_share
+from coordwise.fitting.quadratic import Columns
 from coordwise.losses import Loss
 from coordwise.penalties import ElasticNet
 from coordwise.validation import FloatArray
@@ -68,6 +69,26 @@ class LinearModel:
         model.shared = self.shared
         return model
 
+    def restricted(self, which: Any, k: int) -> LinearModel:
+        """Output k of the model on some of the features alone."""
+        if len(which) == self.d and self.outputs == 1:
+            return self
+        problem = ERM(
+            self.columns.A[:, which],
+            self.b[:, k : k + 1],
+            loss=self.loss,
+            penalty=self.penalty,
+            sample_weight=self.weights,
+        )
+        return LinearModel(problem, self.intercept)
+
+    @property
+    def columns(self) -> Columns:
+        """The columns of A, prepared once for all penalties."""
+        if "columns" not in self.shared:
+            self.shared["columns"] = Columns(self.A)
+        return self.shared["columns"]
+
     @property
     def s(self) -> Any:
         """Sample weights as a column, or 1."""
@@ -80,7 +101,7 @@ class LinearModel:
 
     def scores(self, w: FloatArray, c: FloatArray) -> FloatArray:
         """Aw + c."""
-        return np.asarray(self.problem.rows("rows").dots(np.ascontiguousarray(w))) + c
+        return self.problem.product(w) + c
 
     def value(self, w: FloatArray, t: FloatArray) -> FloatArray:
         """P at weights w with scores t."""
@@ -119,7 +140,7 @@ class LinearModel:
     def from_dual(self, y: FloatArray) -> Candidate:
         """The candidate that dual variables lead to: w = grad r*(-(1/W) A'y) and the best intercept."""
         y = self.feasible(y)
-        v = -self.problem.rows("rows").combine(np.ascontiguousarray(y)) / self.total
+        v = -self.problem.moments(y)
         w = self.penalty.conjugate_gradient(v)
         t = self.scores(w, np.zeros(self.outputs))
         c = self.best_intercept(t)
@@ -129,20 +150,25 @@ class LinearModel:
 
     def from_primal(self, w: FloatArray, c: FloatArray | None = None) -> Candidate:
         """The candidate that weights lead to: y_i = s_i phi'(<a_i, w> + c), made feasible. For smooth losses."""
+        return self.certified(w, c)[0]
+
+    def certified(self, w: FloatArray, c: FloatArray | None = None) -> tuple[Candidate, FloatArray]:
+        """The candidate of `from_primal`, and v = -(1/W) A'y."""
         t = self.scores(w, np.zeros(self.outputs))
         c = self.best_intercept(t) if c is None else c
         t = t + c
         y = self.feasible(self.loss.derivative(t, self.b, self.s))
-        v = -self.problem.rows("rows").combine(np.ascontiguousarray(y)) / self.total
+        v = -self.problem.moments(y)
         if self.penalty.l2 == 0:
             share = feasible_share(self.penalty, -v)
             y, v = y * share, v * share
         value = self.value(w, t)
         if not self.intercept and self.penalty.l1 == 0 and not self.penalty.positive:
             # The losses attain Fenchel-Young at their derivatives: what is left of P + D, free of cancellation.
-            return Candidate(w, c, y, value, self.penalty.l2 / 2 * np.sum((w - v / self.penalty.l2) ** 2, axis=0))
+            gap = self.penalty.l2 / 2 * np.sum((w - v / self.penalty.l2) ** 2, axis=0)
+            return Candidate(w, c, y, value, gap), v
         dual = self.loss.conjugate(y, self.b, self.s).sum(0) / self.total + self.penalty.conjugate(v)
-        return Candidate(w, c, y, value, np.maximum(value + dual, 0))
+        return Candidate(w, c, y, value, np.maximum(value + dual, 0)), v
 
 
 def _root(increasing: Any, size: float) -> float:

@@ -13,6 +13,7 @@ from scipy.special import log_softmax, softmax, xlogy
 from coordwise.fitting.fit import FEW, Fit
 from coordwise.fitting.model import Candidate
 from coordwise.fitting.newton import Gram, direction
+from coordwise.fitting.softmax import best_intercepts
 from coordwise.recording import Progress, says_stop
 from coordwise.results import Status
 from coordwise.rows import Rows
@@ -71,7 +72,7 @@ def multinomial(
     def certificate(theta: FloatArray) -> Candidate:
         W, c = split(theta)
         W = W - W.mean(axis=1, keepdims=True)  # the loss does not see a shift of all classes; the penalty does
-        c = _centered(s, scores(W, 0.0 * c), hot, c) if intercept else c
+        c = best_intercepts(s, scores(W, 0.0 * c), hot, c) if intercept else c
         t = scores(W, c)
         log_q = log_softmax(t, axis=1)
         q = np.exp(log_q)
@@ -79,8 +80,8 @@ def multinomial(
         y = s[:, None] * (q - hot)
         v = rows.combine(np.ascontiguousarray(y)) / total
         dual = float(s @ xlogy(q, q).sum(1)) / total + float(np.sum(v * v)) / (2 * lam)
-        centered = not intercept or np.max(np.abs(y.sum(0))) <= 1e-10 * total
-        gap = np.array([max(value + dual, 0.0) if centered else np.inf])  # off the constraint D is infinite
+        fits = not intercept or np.max(np.abs(y.sum(0))) <= 1e-10 * total
+        gap = np.array([max(value + dual, 0.0) if fits else np.inf])  # off the constraint D is infinite
         return Candidate(W, c, y, np.array([value]), gap)
 
     small = (d + intercept) * count <= FEW
@@ -154,18 +155,3 @@ def multinomial(
         f"multinomial: {'Newton' if small else 'L-BFGS'} on the primal",
         (),
     )
-
-
-def _centered(s: FloatArray, t: FloatArray, hot: FloatArray, c: FloatArray) -> FloatArray:
-    """The intercepts that minimise the loss for given scores, by Newton's method: the columns of Y add up to 0."""
-    c = c - c.mean()
-    for _ in range(50):
-        q = softmax(t + c, axis=1)
-        gradient = s @ (q - hot)
-        if np.max(np.abs(gradient)) <= 1e-15 * s.sum():
-            break
-        hessian = np.diag(s @ q) - (q * s[:, None]).T @ q
-        step = np.linalg.lstsq(hessian, gradient, rcond=1e-12)[0]
-        limit = np.max(np.abs(step))
-        c = c - step * min(1.0, 2.0 / limit if limit > 0 else 1.0)
-    return c - c.mean()

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from coordwise.fitting.model import Candidate, LinearModel
 from coordwise.validation import FloatArray
 
-__all__ = ["Gram", "direction", "newton"]
+__all__ = ["Gram", "direction", "majorant", "newton"]
 
 SHORT = 1 / 8  # a step that had to be halved more often came from curvatures that say little about the loss
 
@@ -87,10 +87,10 @@ def _step(model: LinearModel, gram: Gram, w: FloatArray, c: float, k: int) -> tu
     """One damped step for output k."""
     b, lam, total = model.b[:, k], model.penalty.l2, model.total
     s: Any = 1.0 if model.weights is None else model.weights
-    rows = model.problem.rows("rows")
-    t = rows.dots(np.ascontiguousarray(w[:, None]))[:, 0] + c
+    product = model.problem.product
+    t = product(w[:, None])[:, 0] + c
     y = model.loss.derivative(t, b, s)
-    gradient = rows.combine(np.ascontiguousarray(y[:, None]))[:, 0] / total + lam * w
+    gradient = model.problem.moments(y[:, None])[:, 0] + lam * w
     if model.intercept:
         gradient = np.append(gradient, y.sum() / total)
 
@@ -103,7 +103,7 @@ def _step(model: LinearModel, gram: Gram, w: FloatArray, c: float, k: int) -> tu
         step = direction(hessian, gradient)
         shift = float(step[-1]) if model.intercept else 0.0
         step = step[: model.d]
-        move = rows.dots(np.ascontiguousarray(step[:, None]))[:, 0] + shift
+        move = product(step[:, None])[:, 0] + shift
         slope = float(gradient[: model.d] @ step) + (float(gradient[-1]) * shift if model.intercept else 0.0)
 
         def value(length: float) -> float:
@@ -117,13 +117,13 @@ def _step(model: LinearModel, gram: Gram, w: FloatArray, c: float, k: int) -> tu
 
     reached, length, new_w, new_c = search(np.asarray(model.loss.second_derivative(t, b, s)))
     if length < SHORT:
-        other, _, other_w, other_c = search(_majorant(model, t, y, b, s))
+        other, _, other_w, other_c = search(majorant(model, t, y, b, s))
         if other < reached or not np.isfinite(reached):
             return other_w, other_c
     return new_w, new_c
 
 
-def _majorant(model: LinearModel, t: FloatArray, y: FloatArray, b: FloatArray, s: Any) -> FloatArray:
+def majorant(model: LinearModel, t: FloatArray, y: FloatArray, b: FloatArray, s: Any) -> FloatArray:
     """Curvatures of parabolas that lie above the losses and touch them at t.
 
     A loss that is linear far out has the parabola with its vertex at the target; other losses have their largest

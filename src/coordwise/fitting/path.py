@@ -29,7 +29,7 @@ def largest_l1(model: LinearModel) -> FloatArray:
     """The smallest l1 weight, per output, for which w = 0 is the solution: |A'y|_inf/W at w = 0 and the best c."""
     t = np.zeros((model.n, model.outputs))
     y = model.loss.derivative(t + model.best_intercept(t), model.b, model.s)
-    v = -model.problem.rows("rows").combine(np.ascontiguousarray(y)) / model.total
+    v = -model.problem.moments(y)
     return np.asarray(np.max(np.maximum(v, 0) if model.penalty.positive else np.abs(v), axis=0))
 
 

@@ -1,0 +1,139 @@
+"""Proximal Newton steps for smooth losses with any penalty: quadratic models, minimised by coordinate descent."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from coordwise.fitting.model import Candidate, LinearModel
+from coordwise.fitting.newton import SHORT, majorant
+from coordwise.fitting.quadratic import Columns, Quadratic
+from coordwise.methods import Method
+from coordwise.results import Result
+from coordwise.solve import solve
+from coordwise.validation import FloatArray
+
+__all__ = ["Descent", "proximal_newton"]
+
+EXACT = 10  # passes of exact steps, before momentum
+MODEL = 0.3  # what a model's gap is reduced to, relative to where its minimisation starts
+STEPS = 100
+FLAT = 1e-2  # curvature that a linear piece of the loss gets in a model, relative to the largest
+DAMP = 1e-9  # curvature of every sample at least, relative to the largest: far out a logistic loss has none
+
+
+@dataclass
+class Descent:
+    """Coordinate descent on quadratic models, within limits, and what it has cost."""
+
+    method: str | Method = "auto"
+    most: float = np.inf  # entries
+    until: float = np.inf  # time.perf_counter()
+    random_state: Any = 0
+    entries: float = 0.0
+    results: list[Result] = field(default_factory=list)
+
+    @property
+    def spent(self) -> bool:
+        """Whether a limit is reached."""
+        return self.entries >= self.most or time.perf_counter() >= self.until
+
+    def minimise(self, objective: Quadratic, x0: FloatArray, goal: float) -> FloatArray:
+        """The minimiser to a gap of `goal`: exact steps first, momentum where they are slow."""
+        at_zero = objective.value_at_zero
+        tol = max(goal / at_zero, 1e-15) if at_zero > 0 else 1.0
+        x = x0
+        for method, passes in (("sdca", EXACT), (self.method, np.inf)):
+            left = (self.most - self.entries) / max(objective.rows.nnz, 1)
+            if left <= 0:
+                break
+            seconds = None if np.isinf(self.until) else max(self.until - time.perf_counter(), 0.0)
+            result = solve(
+                objective,
+                method,
+                tol=tol,
+                max_passes=min(passes, left),
+                time_limit=seconds,
+                x0=x,
+                random_state=self.random_state,
+            )
+            self.results.append(result)
+            self.entries += result.passes * objective.rows.nnz
+            x = np.asarray(result.x)
+            if result.converged:
+                break
+        return x
+
+
+def proximal_newton(model: LinearModel, start: Candidate, goal: float, descent: Descent) -> Candidate:
+    """Minimise P(w, c) for a model with one output until its gap is <= goal, as far as the descent's limits allow.
+
+    For the squared loss the model is the problem itself, and one step is enough.
+    """
+    columns, everything = model.columns, slice(None)
+    best = start
+    if model.loss.name == "squared":
+        h = np.ones(model.n) if model.weights is None else model.weights
+        quadratic = Quadratic(columns, everything, h, model.b[:, 0], model.total, model.penalty, model.intercept)
+        w = descent.minimise(quadratic, start.w[:, 0], goal)
+        return model.from_primal(w[:, None]).better(best)
+    w, c = start.w[:, 0], float(start.c[0])
+    aim, last = MODEL, start
+    for _ in range(STEPS):
+        if best.gap[0] <= goal or descent.spent:
+            break
+        before = descent.entries
+        w, c = _step(model, columns, w, c, aim, descent)
+        found = model.from_primal(w[:, None])
+        c = float(found.c[0])
+        if not found.value[0] < last.value[0] and aim < 1e-8:
+            break  # all that rounding allows
+        if descent.entries - before <= 2 * max(columns.nnz, 1) or not found.value[0] < last.value[0]:
+            aim /= 4  # models are good enough to be solved more accurately
+        best, last = found.better(best), found
+    return best
+
+
+def _step(
+    model: LinearModel, columns: Columns, w: FloatArray, c: float, aim: float, descent: Descent
+) -> tuple[FloatArray, float]:
+    """One step with a line search."""
+    b, total, penalty = model.b[:, 0], model.total, model.penalty
+    s: Any = 1.0 if model.weights is None else model.weights
+    product = model.problem.product
+    t = product(w[:, None])[:, 0] + c
+    y = model.loss.derivative(t, b, s)
+
+    def search(h: FloatArray) -> tuple[float, float, FloatArray, float]:
+        """(value, length, w, c) after the step with these curvatures of the loss, halved until it descends."""
+        z = t - np.divide(y, h, out=np.zeros_like(y), where=h > 0)
+        quadratic = Quadratic(columns, slice(None), h, z, total, penalty, model.intercept)
+        x = descent.minimise(quadratic, w, aim * float(quadratic.certify(w[:, None]).gap[0]))
+        shift = quadratic.intercept(x) - c if model.intercept else 0.0
+        step = x - w
+        move = product(step[:, None])[:, 0] + shift
+
+        def penalised(length: float) -> float:
+            return float(penalty.value((w + length * step)[:, None])[0])
+
+        def value(length: float) -> float:
+            return float(model.loss.value(t + length * move, b, s).sum() / total + penalised(length))
+
+        here, length = value(0.0), 1.0
+        slope = min(float(y @ move) / total + penalised(1.0) - penalised(0.0), 0.0)
+        while length > 1e-8 and not value(length) <= here + 1e-4 * length * slope + 1e-15 * abs(here):
+            length /= 2
+        return value(length), length, w + length * step, c + length * shift
+
+    largest = model.loss.smoothness * s
+    h = np.asarray(model.loss.second_derivative(t, b, s), np.float64)
+    h = np.where((h <= 0) & (y != 0), FLAT * largest, np.maximum(h, DAMP * largest))
+    reached, length, new_w, new_c = search(h)
+    if length < SHORT:
+        other, _, other_w, other_c = search(majorant(model, t, y, b, s))
+        if other < reached or not np.isfinite(reached):
+            return other_w, other_c
+    return new_w, new_c

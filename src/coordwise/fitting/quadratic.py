@@ -1,0 +1,138 @@
+"""Weighted least squares with an l1 penalty on some of the features, the intercept projected out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from coordwise.erm import shrink
+from coordwise.kernels import Terms
+from coordwise.objectives import Objective, Sums
+from coordwise.penalties import ElasticNet
+from coordwise.results import Certificate
+from coordwise.rows import Rows
+from coordwise.validation import FloatArray
+
+__all__ = ["Columns", "Quadratic"]
+
+
+class Columns:
+    """Columns of a matrix, to be taken some at a time with rows weighted and centred."""
+
+    def __init__(self, A: Any) -> None:
+        self.n, self.d = A.shape
+        self.A: Any
+        if sp.issparse(A):
+            table = sp.csc_array(A)
+            table.sum_duplicates()
+            self.A, self.nnz = table, int(table.nnz)
+        else:
+            self.A = np.asarray(A)
+            self.nnz = int(self.A.size)
+
+    def norms(self, s: FloatArray | None, center: bool) -> FloatArray:
+        """Norms of the columns with rows weighted by s, centred or not."""
+        s = np.ones(self.n) if s is None else s
+        squares = self.A.power(2).T @ s if sp.issparse(self.A) else np.einsum("ij,ij,i->j", self.A, self.A, s)
+        if center:
+            squares = squares - (self.A.T @ s) ** 2 / s.sum()
+        return np.sqrt(np.maximum(squares, 0.0))
+
+    def take(self, which: Any, h: FloatArray, center: bool) -> tuple[Any, FloatArray, bool]:
+        """(B, means, minus_last): columns of diag(sqrt(h)) A as rows of B, centred in the metric h, and their h-means.
+
+        Dense columns are centred as they are. Sparse ones get one more entry, <e, column> with e = sqrt(h/sum h), whose
+        square is to be subtracted (`Objective.minus_last`).
+        """
+        root, total = np.sqrt(h), h.sum()
+        if not sp.issparse(self.A):
+            table = np.ascontiguousarray(self.A[:, which].T, dtype=np.float64)
+            means = table @ h / total if center else np.zeros(len(table))
+            return (table - means[:, None]) * root, means, False
+        part = self.A[:, which]
+        sums = part.T @ h if center else np.zeros(part.shape[1])
+        data = part.data * root[part.indices]
+        if not center:
+            return sp.csr_array((data, part.indices, part.indptr), shape=part.shape[::-1]), sums, False
+        count = part.shape[1]
+        indptr = part.indptr + np.arange(count + 1, dtype=part.indptr.dtype)
+        last = indptr[1:] - 1
+        own = np.ones(indptr[-1], bool)
+        own[last] = False
+        values, places = np.empty(indptr[-1]), np.empty(indptr[-1], part.indices.dtype)
+        values[own], places[own] = data, part.indices
+        values[last], places[last] = sums / np.sqrt(total), self.n
+        return sp.csr_array((values, places, indptr), shape=(count, self.n + 1)), sums / total, True
+
+
+class Quadratic(Objective):
+    r"""minimise over w   (1/(2W)) sum_i h_i (<a_i, w> + c - z_i)^2 + r(w),   c the best intercept (or 0).
+
+    With B the columns as `Columns.take` gives them, this is |Bw - u|^2/(2W) + r(w), u the targets treated alike. A run
+    stops when its duality gap is at most tol times the value at 0.
+
+    Parameters
+    ----------
+    columns : Columns
+    which : array of int
+        The features; others have weight 0.
+    h, z : ndarray of shape (n,)
+        h >= 0 with a positive sum.
+    total : float
+        W.
+    penalty : ElasticNet
+    center : bool
+        Whether there is an intercept.
+    """
+
+    certificate_name = "duality gap"
+    sigma_is_tight = False
+
+    def __init__(
+        self,
+        columns: Columns,
+        which: Any,
+        h: FloatArray,
+        z: FloatArray,
+        total: float,
+        penalty: ElasticNet,
+        center: bool,
+    ) -> None:
+        B, self.means, self.minus_last = columns.take(which, h, center)
+        self.rows = Rows(B, "rows")
+        self.penalty, self.center = penalty, center
+        self.outputs, self.flat = 1, True
+        self.coordinates = Terms(penalty.shape, 1.0, None, None)
+        self.smooth = self.gain = 1 / total
+        self.target = float(h @ z / h.sum()) if center else 0.0
+        u = np.sqrt(h) * (z - self.target)
+        self.u = np.append(u, 0.0) if self.minus_last else u
+        self.image0 = -self.u[:, None]
+        self.value_at_zero = self.gain / 2 * float(u @ u)
+        self._at_zero = np.array([self.value_at_zero])
+
+    def certificate(self, image: FloatArray, sums: Sums) -> Certificate:
+        """P + D at the residual, scaled into the domain of r* by the best factor if the penalty is l1 alone."""
+        omega = self.gain * image
+        if self.minus_last:
+            omega[-1] *= -1
+        s = sums(omega)
+        square = np.einsum("ik,ik->k", image, omega)  # gain times the squared norm of the residual
+        value = square / 2 + s["value"]
+        if self.penalty.l2 > 0:
+            return Certificate(value, s["fenchel_young"], self._at_zero, value)
+        most = shrink(self.penalty, s["lowest"], s["highest"])
+        slope = self.u @ omega  # D(factor * residual) = factor^2/2 * square + factor * slope
+        factor = np.clip(-slope / np.where(square > 0, square, 1.0), 0.0, most)
+        gap = value + factor**2 / 2 * square + factor * slope
+        return Certificate(value, np.maximum(gap, 0.0), self._at_zero, value)
+
+    def solution(self, image: FloatArray) -> None:
+        """None: it is x itself."""
+        return None
+
+    def intercept(self, w: FloatArray) -> float:
+        """c for the weights of the features."""
+        return self.target - float(self.means @ w) if self.center else 0.0

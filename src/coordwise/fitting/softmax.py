@@ -1,0 +1,25 @@
+"""What multinomial models share."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import softmax
+
+from coordwise.validation import FloatArray
+
+__all__ = ["best_intercepts"]
+
+
+def best_intercepts(s: FloatArray, t: FloatArray, hot: FloatArray, c: FloatArray) -> FloatArray:
+    """The intercepts that minimise the loss for given scores, by Newton's method: the columns of Y add up to 0."""
+    c = c - c.mean()
+    for _ in range(50):
+        q = softmax(t + c, axis=1)
+        gradient = s @ (q - hot)
+        if np.max(np.abs(gradient)) <= 1e-15 * s.sum():
+            break
+        hessian = np.diag(s @ q) - (q * s[:, None]).T @ q
+        step = np.linalg.lstsq(hessian, gradient, rcond=1e-12)[0]
+        limit = np.max(np.abs(step))
+        c = c - step * min(1.0, 2.0 / limit if limit > 0 else 1.0)
+    return c - c.mean()

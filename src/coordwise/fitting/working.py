@@ -1,0 +1,81 @@
+"""Sparse models on working sets of features.
+
+The solution of an l1 penalty has few features. Each round certifies the current point over all features, takes those
+that are in use and those whose dual constraints are nearest to being active as working set, and solves the problem on
+these alone (`coordwise.fitting.proximal`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from coordwise.fitting.model import Candidate, LinearModel
+from coordwise.fitting.polish import polished
+from coordwise.fitting.proximal import Descent, proximal_newton
+from coordwise.validation import FloatArray
+
+__all__ = ["FIRST", "GOOD", "INNER", "nearest", "working_sets"]
+
+FIRST = 100  # features of the first working set
+INNER, GOOD = 0.3, 0.02  # gap on a working set relative to the gap of the problem: at first, and on good sets
+
+
+def working_sets(
+    model: LinearModel,
+    tol: float,
+    descent: Descent,
+    *,
+    start: Candidate | None = None,
+    look: Callable[[Candidate, int], bool] | None = None,
+) -> tuple[Candidate, int]:
+    """Minimise P(w, c), output by output; for smooth losses and any penalty.
+
+    Ends when every gap is <= tol * scale, when the descent's limits are reached, or when `look` (called with the
+    candidate and the rounds so far) returns True. Returns the candidate and the number of rounds.
+    """
+    w = np.zeros((model.d, model.outputs)) if start is None else start.w.copy()
+    best, v = model.certified(w)
+    sizes, inner = np.zeros(model.outputs, int), np.full(model.outputs, INNER)
+    rounds = 0
+    while True:
+        todo = np.flatnonzero(best.gap > tol * model.scale)
+        if not len(todo) or descent.spent or (look is not None and rounds and look(best, rounds)):
+            return best, rounds
+        for k in todo:
+            used = np.flatnonzero(w[:, k])
+            sizes[k] = min(model.d, max(sizes[k], 2 * len(used), FIRST))
+            which = nearest(model, v[:, k], used, int(sizes[k]))
+            goal = max(inner[k] * best.gap[k], tol * model.scale[k] / 2 if inner[k] >= GOOD else 0.0)
+            part = model.restricted(which, int(k))
+            reached = proximal_newton(part, part.from_primal(w[which, k][:, None]), goal, descent)
+            if inner[k] < INNER or len(which) == model.d:
+                reached = polished(part, reached)
+            w[which, k] = reached.w[:, 0]
+        rounds += 1
+        found, v = model.certified(w)
+        slow = found.gap[todo] > best.gap[todo] / 2
+        full = sizes[todo] >= model.d
+        if np.all(slow & full & (inner[todo] < 1e-6)):
+            return found.better(best), rounds  # all that rounding allows
+        # A working set is solved to a fraction of the gap, so what is left stems from other features, if there are any;
+        # if not, the working set is good enough to be solved on more accurately.
+        sizes[todo] = np.where(slow, np.minimum(2 * sizes[todo], model.d), 0)
+        inner[todo] = np.where(slow, np.where(full, inner[todo] / 10, INNER), GOOD)
+        best = found.better(best)
+
+
+def nearest(model: LinearModel, v: FloatArray, used: Any, size: int) -> Any:
+    """The features in use and those nearest to |<a_j, y>|/W = l1, `size` of them, in order."""
+    if size >= model.d:
+        return np.arange(model.d)
+    if "norms" not in model.shared:
+        norms = model.columns.norms(model.weights, model.intercept)
+        model.shared["norms"] = np.where(norms > 1e-12 * max(norms.max(), 1e-300), norms, np.inf)
+    norms = model.shared["norms"]
+    away = (model.penalty.l1 - (v if model.penalty.positive else np.abs(v))) / norms
+    away[np.isinf(norms)] = np.inf
+    away[used] = -np.inf
+    return np.sort(np.argpartition(away, size)[:size])
