@@ -61,6 +61,10 @@ class _Regressor(MultiOutputMixin, RegressorMixin, _Predictor, Linear):
         -------
         self
         """
+        return self._fit(X, y, sample_weight)
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, **routed: Any) -> Any:
+        """Check, solve, report; `routed` is what `_solve` may need besides."""
         X, y = validate_data(
             self,
             X,
@@ -75,7 +79,7 @@ class _Regressor(MultiOutputMixin, RegressorMixin, _Predictor, Linear):
         targets = np.asarray(y, np.float64).reshape(len(y), -1)
         start = self._start((X.shape[1], targets.shape[1]), X.shape[0])
         with self._watching(X, y) as watch:
-            found = self._solve(X, targets, weights, start, watch)
+            found = self._solve(X, targets, weights, start, watch, **routed)
         self._keep(found)
         self._set(found.w.T.astype(X.dtype, copy=False), found.c.astype(X.dtype, copy=False), flat)
         self.n_iter_ = self._iterations(found)
