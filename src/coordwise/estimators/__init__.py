@@ -35,7 +35,10 @@ result_ : Fit
 from coordwise.estimators.classification import LinearSVC, LogisticRegression, RidgeClassifier
 from coordwise.estimators.cross_validation import ElasticNetCV, LassoCV
 from coordwise.estimators.huber import HuberRegressor
+from coordwise.estimators.logistic_cv import LogisticRegressionCV
+from coordwise.estimators.logistic_path import PathOverC
 from coordwise.estimators.regression import ElasticNet, L2L1Regressor, Lasso, LinearSVR, Path, Ridge
+from coordwise.estimators.ridge_cv import RidgeClassifierCV, RidgeCV
 
 __all__ = [
     "ElasticNet",
@@ -47,7 +50,11 @@ __all__ = [
     "LinearSVC",
     "LinearSVR",
     "LogisticRegression",
+    "LogisticRegressionCV",
     "Path",
+    "PathOverC",
     "Ridge",
+    "RidgeCV",
     "RidgeClassifier",
+    "RidgeClassifierCV",
 ]

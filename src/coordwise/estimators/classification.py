@@ -48,6 +48,10 @@ class _Classifier(LinearClassifierMixin, SparseCoefMixin, ClassifierMixin, Linea
         -------
         self
         """
+        return self._fit(X, y, sample_weight)
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, **routed: Any) -> Any:
+        """Check, solve, report; `routed` is what `_fit_classes` may need besides."""
         X, y = validate_data(self, X, y, accept_sparse=["csr", "csc"], dtype=[np.float64, np.float32])
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
@@ -58,7 +62,7 @@ class _Classifier(LinearClassifierMixin, SparseCoefMixin, ClassifierMixin, Linea
             )
         weights = weights_of(sample_weight, X)
         with self._watching(X, y) as watch:
-            fits = self._fit_classes(X, y, codes, weights, watch)
+            fits = self._fit_classes(X, y, codes, weights, watch, **routed)
         coef = np.concatenate([found.w.T for found in fits])
         intercept = np.concatenate([found.c for found in fits])
         self.coef_ = coef.astype(X.dtype, copy=False)

@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import Interval
 
 from coordwise.erm import ERM
 from coordwise.estimators.base import CONSTRAINTS, with_callbacks
-from coordwise.estimators.folds import CrossValidated, Fold, folds_of, halves, in_threads, prepare
+from coordwise.estimators.folds import CrossValidated, Fold, folds_of, halves, in_threads, prepare, warn_of_folds
 from coordwise.estimators.regression import _Regressor
 from coordwise.fitting.fit import Fit
 from coordwise.fitting.model import LinearModel
@@ -139,17 +139,21 @@ class ElasticNetCV(CrossValidated, _Regressor):
         splits = folds_of(self.cv, X, targets[:, 0], classifier=False, params=split or {})
         folds = prepare(self._model, X, targets, weights, splits, self.n_jobs, whole)
         tables = np.empty((*grids.shape, len(folds)))
+        converged = np.empty(tables.shape, bool)
 
         def errors(task: tuple[slice, int, int, Fold], halt: Any) -> None:
             part, r, k, fold = task
             penalties = [self._elastic_net(alpha, ratios[r]) for alpha in grids[r, part]]
             found = points(fold.model, penalties, callback=halt, **self._options())
+            converged[r, part, k] = [point.converged for point in found]
             scores = fold.X @ np.column_stack([point.w[:, 0] for point in found])
             residuals = np.asarray(scores) + np.array([point.c[0] for point in found]) - targets[fold.test]
             tables[r, part, k] = np.average(residuals**2, axis=0, weights=fold.weights)
 
         parts = reversed(halves(grids.shape[1]))  # weak penalties take longest
-        in_threads(errors, [(p, r, k, f) for p in parts for r in range(len(ratios)) for k, f in enumerate(folds)], self.n_jobs)
+        tasks = [(part, r, k, fold) for part in parts for r in range(len(ratios)) for k, fold in enumerate(folds)]
+        in_threads(errors, tasks, self.n_jobs)
+        warn_of_folds(type(self).__name__, converged, self.tol)
         share = None if weights is None else [weights[test].sum() for _, test in splits]
         mean = np.average(tables, axis=-1, weights=share)
         best = np.unravel_index(int(np.argmin(mean)), mean.shape)

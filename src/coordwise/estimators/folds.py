@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import check_cv
 from sklearn.utils._metadata_requests import _raise_for_params, _routing_enabled
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
@@ -24,7 +25,7 @@ from coordwise.fitting.model import LinearModel
 from coordwise.fitting.moments import Moments
 from coordwise.validation import FloatArray
 
-__all__ = ["CrossValidated", "Fold", "folds_of", "halves", "in_threads", "prepare", "score_params"]
+__all__ = ["CrossValidated", "Fold", "folds_of", "halves", "in_threads", "prepare", "score_params", "warn_of_folds"]
 
 Task = TypeVar("Task")
 Found = TypeVar("Found")
@@ -166,6 +167,19 @@ def partition(splits: Sequence[tuple[Any, Any]], n: int) -> bool:
             return False
         tested[test] += 1
     return bool(np.all(tested == 1))
+
+
+def warn_of_folds(name: str, converged: Any, tol: float) -> None:
+    """One warning for all fits of folds that did not converge."""
+    wrong = int(np.sum(~np.asarray(converged, bool)))
+    if wrong:
+        warnings.warn(
+            f"{wrong} of the {np.size(converged)} fits of folds of {name} stopped before their duality gaps were at "
+            f"most tol={tol:g} times the objective at zero, so scores may be off. Raise max_iter or time_limit, loosen "
+            "tol, or leave out the weakest penalties; scaling the features helps too.",
+            ConvergenceWarning,
+            stacklevel=5,
+        )
 
 
 def score_params(

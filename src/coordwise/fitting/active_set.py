@@ -94,8 +94,9 @@ class ActiveSet:
             violators = np.flatnonzero(excess > 1e-13 * l1 + self._noise)
             if not len(violators):
                 return self.w.copy()
-            if single or len(violators) == 1:
-                violators = violators[[np.argmax(excess[violators])]]
+            most = 1 if single else max(len(self.active), 8)
+            if len(violators) > most:
+                violators = violators[np.argsort(-excess[violators], kind="stable")[:most]]
             if not self._enter(violators, -np.sign(gradient[violators]), l1, l2):
                 if single or len(violators) == 1:  # its step is rounding: there is nothing to gain
                     return self.w.copy()
@@ -106,13 +107,15 @@ class ActiveSet:
 
     def _target(self, l1: float, l2: float) -> FloatArray | None:
         """The minimiser on the span of the active coordinates, for their signs."""
-        H = self.block.copy(order="F")
-        H.ravel("F")[:: len(H) + 1] += l2
-        factor, wrong = dpotrf(H, lower=1, clean=0, overwrite_a=1)
-        if wrong:
-            return None
-        found = dpotrs(factor, self.m[self.active] - l1 * self.signs, lower=1)[0]
-        return found if np.all(np.isfinite(found)) else None
+        right, own = self.m[self.active] - l1 * self.signs, np.diagonal(self.block)
+        for ridge in (0.0, 1e-11, 1e-8):  # along a direction that changes nothing but |w|_1, a step far enough
+            H = self.block.copy(order="F")
+            H.ravel("F")[:: len(H) + 1] += l2 + ridge * own
+            factor, wrong = dpotrf(H, lower=1, clean=0, overwrite_a=1)
+            if not wrong and np.all(np.diagonal(factor) ** 2 > 1e-13 * (own + l2)):
+                found = dpotrs(factor, right, lower=1)[0]
+                return found if np.all(np.isfinite(found)) else None
+        return None
 
     def _face(self, l1: float, l2: float) -> bool | None:
         """A move to the minimiser for the current signs, or up to where the first coordinate is 0: then False."""
