@@ -79,16 +79,19 @@ class ActiveSet:
     def solve(self, penalty: ElasticNet) -> FloatArray | None:
         """The solution for a penalty; None after too many rounds or a singular system."""
         l1, l2 = penalty.l1, penalty.l2
+        ahead: FloatArray | None = None  # the minimiser for the current signs, where it is known
         single = False  # whether coordinates come in one at a time, which always descends
         if penalty.positive and np.any(self.signs < 0):
             self._keep(self.signs > 0)
         for _ in range(50 + 2 * len(self.m)):
-            reached = self._face(l1, l2)
-            if reached is None:
+            if ahead is None:
+                ahead = self._target(l1, l2)
+            if ahead is None:
                 return None
+            reached, ahead = self._move(ahead), None
             if not reached:
                 continue
-            gradient = self.G[:, self.active] @ self.w[self.active] - self.m
+            gradient = self.G @ self.w - self.m
             excess = (-gradient if penalty.positive else np.abs(gradient)) - l1
             excess[self.active] = -np.inf
             violators = np.flatnonzero(excess > 1e-13 * l1 + self._noise)
@@ -97,8 +100,9 @@ class ActiveSet:
             most = 1 if single else max(len(self.active), 8)
             if len(violators) > most:
                 violators = violators[np.argsort(-excess[violators], kind="stable")[:most]]
-            if not self._enter(violators, -np.sign(gradient[violators]), l1, l2):
-                if single or len(violators) == 1:  # its step is rounding: there is nothing to gain
+            ahead = self._enter(violators, -np.sign(gradient[violators]), l1, l2)
+            if ahead is None:
+                if len(violators) == 1:  # its step is rounding: there is nothing to gain
                     return self.w.copy()
                 single = True
                 continue
@@ -107,6 +111,8 @@ class ActiveSet:
 
     def _target(self, l1: float, l2: float) -> FloatArray | None:
         """The minimiser on the span of the active coordinates, for their signs."""
+        if not len(self.active):
+            return self.m[:0]
         right, own = self.m[self.active] - l1 * self.signs, np.diagonal(self.block)
         for ridge in (0.0, 1e-11, 1e-8):  # along a direction that changes nothing but |w|_1, a step far enough
             H = self.block.copy(order="F")
@@ -117,13 +123,8 @@ class ActiveSet:
                 return found if np.all(np.isfinite(found)) else None
         return None
 
-    def _face(self, l1: float, l2: float) -> bool | None:
-        """A move to the minimiser for the current signs, or up to where the first coordinate is 0: then False."""
-        if not len(self.active):
-            return True
-        target = self._target(l1, l2)
-        if target is None:
-            return None
+    def _move(self, target: FloatArray) -> bool:
+        """To the minimiser for the current signs, or up to where the first coordinate is 0: then False."""
         now = self.w[self.active]
         wrong = target * self.signs <= 0
         if not wrong.any():
@@ -136,8 +137,8 @@ class ActiveSet:
         self._keep((lengths > length) & (now * self.signs > 0))
         return False
 
-    def _enter(self, coordinates: FloatArray, signs: FloatArray, l1: float, l2: float) -> bool:
-        """Let coordinates in whose step from 0 has their sign; whether there are any."""
+    def _enter(self, coordinates: FloatArray, signs: FloatArray, l1: float, l2: float) -> FloatArray | None:
+        """Let coordinates in whose step from 0 has their sign; the minimiser then, None if there are none."""
         before = self.active, self.signs, self.block
         count = len(self.active)
         while len(coordinates):
@@ -149,10 +150,10 @@ class ActiveSet:
                 break
             right = target[count:] * signs > 0
             if right.all():
-                return True
+                return target
             coordinates, signs = coordinates[right], signs[right]
         self.active, self.signs, self.block = before
-        return False
+        return None
 
     def _keep(self, which: FloatArray) -> None:
         self.w[self.active[~which]] = 0.0

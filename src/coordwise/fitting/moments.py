@@ -37,11 +37,15 @@ class Moments:
         return Moments(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
 
     def without(self, other: Moments) -> Moments | None:
-        """The difference; None where it would lose digits, since the samples taken away are far larger."""
-        left = np.diagonal(self.gram) - np.diagonal(other.gram)
-        if np.any(left < 1e-2 * np.diagonal(self.gram)) or self.total - other.total < 1e-2 * self.total:
+        """The difference; None where it would lose digits, since what is taken away is far larger than what is left."""
+        size = np.diagonal(self.gram)
+        left = size - np.diagonal(other.gram)
+        gone = left <= 1e-12 * size  # features that only the other samples have: 0, and not what rounding leaves
+        if np.any(~gone & (left < 1e-5 * size)) or self.total - other.total < 1e-5 * self.total:
             return None
-        return Moments(*(getattr(self, f.name) - getattr(other, f.name) for f in fields(self)))
+        gram, sums, cross = self.gram - other.gram, self.sums - other.sums, self.cross - other.cross
+        gram[gone], gram[:, gone], sums[gone], cross[gone] = 0.0, 0.0, 0.0, 0.0
+        return Moments(gram, sums, cross, self.total - other.total, self.targets - other.targets)
 
     def share(self, model: LinearModel) -> None:
         """Give a model of these samples its moments, in the form in which `coordwise.fitting.gram` keeps them."""
