@@ -45,13 +45,15 @@ class Fold:
 class CrossValidated:
     """Routing of metadata: sample weights to the fit and the scorer, other parameters to the splitter."""
 
+    cv: Any
+
     def _scorer_for_routing(self) -> Any:
         return None
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Who asks for which metadata, as in scikit-learn."""
         router = MetadataRouter(owner=self).add_self_request(self)
-        router.add(splitter=self.cv, method_mapping=MethodMapping().add(caller="fit", callee="split"))  # type: ignore[attr-defined]
+        router.add(splitter=self.cv, method_mapping=MethodMapping().add(caller="fit", callee="split"))
         scorer = self._scorer_for_routing()
         if scorer is not None:
             mapping = MethodMapping().add(caller="fit", callee="score").add(caller="score", callee="score")
@@ -99,9 +101,11 @@ def in_threads(
     with limits, ThreadPoolExecutor(threads) as pool:
         futures = [pool.submit(guarded, task) for task in tasks]
         try:
-            done, _ = wait(futures, return_when=FIRST_EXCEPTION)
-            for future in done:
-                future.result()
+            left_over: Any = futures
+            while left_over:  # in slices of time, so that a signal is seen whichever thread it went to
+                done, left_over = wait(left_over, timeout=0.2, return_when=FIRST_EXCEPTION)
+                for future in done:
+                    future.result()
             return [future.result() for future in futures]
         except BaseException:
             stopped.set()

@@ -11,7 +11,7 @@ from sklearn.base import _fit_context
 from sklearn.metrics import get_scorer, get_scorer_names, make_scorer
 from sklearn.utils._metadata_requests import _raise_for_params, _routing_enabled
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.metadata_routing import process_routing
+from sklearn.utils.metadata_routing import UNUSED, process_routing
 
 from coordwise.estimators.base import CONSTRAINTS, with_callbacks
 from coordwise.estimators.classification import LogisticRegression, _Classifier, _signs
@@ -78,6 +78,8 @@ of shape (n_folds, n_l1_ratios, n_cs, n_classes, n_dof)
     n_iter_ : ndarray of shape (1, n_folds, n_cs) or (1, n_folds, n_cs, n_l1_ratios), or (n_folds, n_l1_ratios, n_cs)
     """
 
+    __metadata_request__score: ClassVar[dict[str, Any]] = {"sample_weight": UNUSED}  # it is the scorer's
+
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **CONSTRAINTS,
         "Cs": [Interval(numbers.Integral, 1, None, closed="left"), "array-like"],
@@ -130,6 +132,10 @@ of shape (n_folds, n_l1_ratios, n_cs, n_classes, n_dof)
         self.time_limit = time_limit
         self.callbacks = callbacks
 
+    C_: Any
+    l1_ratio_: Any
+    coefs_paths_: Any
+    scores_: Any
     predict_proba = LogisticRegression.predict_proba
     predict_log_proba = LogisticRegression.predict_log_proba
 
@@ -219,14 +225,18 @@ of shape (n_folds, n_l1_ratios, n_cs, n_classes, n_dof)
         tasks = [(part, r, k, fold) for part in parts for r in range(len(ratios)) for k, fold in enumerate(folds)]
         in_threads(one, tasks, self.n_jobs)
         warn_of_folds(type(self).__name__, [point.converged for point in found.flat], self.tol)
-        last = self._refit(X, codes, weights, watch, found, scores) if self.refit else self._averaged(found, scores)
-        self._set_paths(found, scores)
+        last, C, ratio = (
+            self._refit(X, codes, weights, watch, found, scores) if self.refit else self._averaged(found, scores)
+        )
+        self._set_paths(found, scores, C, ratio)
         return [last]
 
     def _ratios(self) -> FloatArray:
         ratios = np.atleast_1d(np.asarray((0.0,) if self.l1_ratios is None else self.l1_ratios, np.float64))
         if not np.all((ratios >= 0) & (ratios <= 1)):
-            raise ValueError(f"l1_ratios must be array-like of numbers between 0 and 1; got (l1_ratios={self.l1_ratios!r})")
+            raise ValueError(
+                f"l1_ratios must be array-like of numbers between 0 and 1; got (l1_ratios={self.l1_ratios!r})"
+            )
         return ratios
 
     def _single(self, ratio: float) -> LogisticRegression:
@@ -274,36 +284,38 @@ of shape (n_folds, n_l1_ratios, n_cs, n_classes, n_dof)
 
     def _refit(
         self, X: Any, codes: Any, weights: FloatArray | None, watch: Any, found: Any, scores: FloatArray
-    ) -> Fit:
+    ) -> tuple[Fit, float, float]:
         """Fit all samples with the best C and l1_ratio, from the mean of the folds' solutions."""
         total = scores.sum(axis=0)
         at = np.unravel_index(int(np.argmax(total)), total.shape)
-        self._best = float(self.Cs_[at[0]]), float(self._ratios()[at[1]])
-        one = self._single(self._best[1])
-        one.C, one.n_jobs = self._best[0], self.n_jobs
+        C, ratio = float(self.Cs_[at[0]]), float(self._ratios()[at[1]])
+        one = self._single(ratio)
+        one.C, one.n_jobs = C, self.n_jobs
         if len(self.classes_) > 2:
             one.class_weight = None
             (last,) = one._fit_classes(X, codes, codes, weights, watch)
-            return last
+            return last, C, ratio
         model = logistic_model(X, _signs(codes, 2), weights, intercept=bool(self.fit_intercept))
         model = model.penalised(one._penalty(model.total))
         w, c = (np.mean([getattr(point, name) for point in found[:, *at]], axis=0) for name in ("w", "c"))
         start = model.from_primal(w, c if self.fit_intercept else None)
-        return self._run(model, start=start, watch=watch)
+        return self._run(model, start=start, watch=watch), C, ratio
 
-    def _averaged(self, found: Any, scores: FloatArray) -> Fit:
+    def _averaged(self, found: Any, scores: FloatArray) -> tuple[Fit, float, float]:
         """The means of the folds' best solutions."""
         best = [np.unravel_index(int(np.argmax(table)), table.shape) for table in scores]
         chosen: list[Point] = [found[k, *at] for k, at in enumerate(best)]
-        self._best = tuple(float(np.mean(values[[at[i] for at in best]])) for i, values in enumerate((self.Cs_, self._ratios())))
+        C = float(np.mean(self.Cs_[[at[0] for at in best]]))
+        ratio = float(np.mean(self._ratios()[[at[1] for at in best]]))
         w, c = (np.mean([getattr(point, name) for point in chosen], axis=0) for name in ("w", "c"))
         gap = np.max([point.gap for point in chosen], axis=0)
         status = Status.CONVERGED if all(point.converged for point in chosen) else Status.MAX_PASSES
         passes = float(sum(point.passes for point in chosen))
-        nothing = np.full(1, np.nan)
-        return Fit(w, c, nothing, nothing, gap, np.ones(len(gap)), status, passes, int(passes), 0.0, "mean of folds", ())
+        nothing, scale = np.full(1, np.nan), np.ones(len(gap))
+        last = Fit(w, c, nothing, nothing, gap, scale, status, passes, int(passes), 0.0, "mean of the folds", ())
+        return last, C, ratio
 
-    def _set_paths(self, found: Any, scores: FloatArray) -> None:
+    def _set_paths(self, found: Any, scores: FloatArray, C: float, ratio: float) -> None:
         """Attributes of the cross-validation, in scikit-learn's shapes."""
         outputs = 1 if len(self.classes_) == 2 else len(self.classes_)
         coefs = np.array([point.w.T for point in found.flat])
@@ -312,8 +324,6 @@ of shape (n_folds, n_l1_ratios, n_cs, n_classes, n_dof)
             coefs = np.concatenate([coefs, intercepts[:, :, None]], axis=2)
         coefs = coefs.reshape(*found.shape, outputs, -1)  # folds, Cs, ratios, classes, features
         steps = np.array([max(int(np.ceil(point.passes)), 1) for point in found.flat]).reshape(found.shape)
-        C, ratio = self._best
-        del self._best
         self.l1_ratios_ = np.array([None]) if self.l1_ratios is None else np.asarray(self._ratios())
         if not self.use_legacy_attributes:
             self.C_, self.l1_ratio_ = C, ratio

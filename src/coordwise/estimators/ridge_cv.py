@@ -15,7 +15,7 @@ from sklearn.utils._metadata_requests import _routing_enabled
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from coordwise.erm import ERM
-from coordwise.estimators.base import CONSTRAINTS, with_callbacks
+from coordwise.estimators.base import CONSTRAINTS, Linear, with_callbacks
 from coordwise.estimators.classification import RidgeClassifier, _Classifier, _signs
 from coordwise.estimators.folds import CrossValidated, Fold, folds_of, in_threads, prepare, score_params, warn_of_folds
 from coordwise.estimators.regression import Ridge, _Regressor
@@ -29,7 +29,7 @@ from coordwise.validation import FloatArray
 __all__ = ["RidgeCV", "RidgeClassifierCV"]
 
 
-class _AlphaCV(CrossValidated):
+class _AlphaCV(CrossValidated, Linear):
     """The choice of alpha for the squared loss: of all outputs at once, or of each output."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -41,6 +41,8 @@ class _AlphaCV(CrossValidated):
     }
     gcv_mode: Any = None
     alpha_per_target = False
+    alpha_: Any
+    best_score_: Any
 
     def _scorer_for_routing(self) -> Any:
         if self.scoring is not None:
@@ -135,7 +137,7 @@ class _AlphaCV(CrossValidated):
         judge: Any = RidgeClassifier() if is_classifier(self) else Ridge()
         scorer = check_scoring(judge, scoring=self.scoring)
         order = np.argsort(-alphas, kind="stable")
-        converged = []
+        converged: list[bool] = []
 
         def one(fold: Fold, halt: Any) -> FloatArray:
             penalties = [Penalty(0.0, float(alpha) / fold.model.total) for alpha in alphas[order]]
@@ -189,7 +191,9 @@ def _joined(fits: list[Fit]) -> Fit:
     """Fits of one output each as one of several."""
     if len(fits) == 1:
         return fits[0]
-    table = {name: np.concatenate([getattr(one, name) for one in fits], axis=-1) for name in ("w", "c", "y")}
+    table: dict[str, Any] = {
+        name: np.concatenate([getattr(one, name) for one in fits], axis=-1) for name in ("w", "c", "y")
+    }
     table |= {name: np.concatenate([getattr(one, name) for one in fits]) for name in ("value", "gap", "scale")}
     bad = [one.status for one in fits if not one.converged]
     return replace(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from coordwise.penalties import ElasticNet
@@ -35,7 +36,7 @@ class ActiveSet:
     def __init__(self, G: FloatArray, m: FloatArray) -> None:
         self.G, self.m = G, m
         self.w = np.zeros(len(m))
-        self.active = np.empty(0, np.intp)
+        self.active: NDArray[np.intp] = np.empty(0, np.intp)
         self.signs = np.empty(0)
         self.block = np.empty((0, 0))
         self._noise = 1e-14 * float(np.max(np.abs(m), initial=0.0))
@@ -137,7 +138,7 @@ class ActiveSet:
         self._keep((lengths > length) & (now * self.signs > 0))
         return False
 
-    def _enter(self, coordinates: FloatArray, signs: FloatArray, l1: float, l2: float) -> FloatArray | None:
+    def _enter(self, coordinates: NDArray[np.intp], signs: FloatArray, l1: float, l2: float) -> FloatArray | None:
         """Let coordinates in whose step from 0 has their sign; the minimiser then, None if there are none."""
         before = self.active, self.signs, self.block
         count = len(self.active)
@@ -155,7 +156,7 @@ class ActiveSet:
         self.active, self.signs, self.block = before
         return None
 
-    def _keep(self, which: FloatArray) -> None:
+    def _keep(self, which: NDArray[np.bool_]) -> None:
         self.w[self.active[~which]] = 0.0
         self.active, self.signs = self.active[which], self.signs[which]
         self.block = self.G[np.ix_(self.active, self.active)]

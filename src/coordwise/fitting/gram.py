@@ -86,7 +86,7 @@ def _over_samples(model: LinearModel) -> Candidate:
     root = np.sqrt(s)[:, None]
     A = model.A
     if "kernel" not in model.shared:
-        B = A if sp.issparse(A) else np.asarray(A, np.float64)
+        B: Any = A if sp.issparse(A) else np.asarray(A, np.float64)
         model.shared["kernel"] = (B @ B.T).toarray() if sp.issparse(B) else B @ B.T
     K, b = model.shared["kernel"], model.b
     if model.intercept:

@@ -90,8 +90,7 @@ def _by_gram(model: LinearModel, penalties: Sequence[ElasticNet], options: dict[
     gaps = _gaps(model, G, m, solutions, penalties)
     limit = float(options["tol"]) * model.scale
     return [
-        Point(w, c, gap, 1.0, bool(np.all(gap <= limit)))
-        for w, c, gap in zip(solutions, centers, gaps, strict=True)
+        Point(w, c, gap, 1.0, bool(np.all(gap <= limit))) for w, c, gap in zip(solutions, centers, gaps, strict=True)
     ]
 
 
