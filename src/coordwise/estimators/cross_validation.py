@@ -1,7 +1,7 @@
 """Cross-validated estimators: ElasticNetCV, LassoCV.
 
-Folds run in threads (the compiled loops release the GIL); along the grid every fit starts from the last, and Gram
-matrices are computed once per fold.
+Folds run in threads, with the GIL released. With few features the data are read once for the Gram matrices of all
+folds, and the whole grid of a fold comes from its matrix; else every fit starts from the last.
 """
 
 from __future__ import annotations
@@ -29,9 +29,12 @@ __all__ = ["ElasticNetCV", "LassoCV"]
 class ElasticNetCV(CrossValidated, _Regressor):
     """`ElasticNet` with alpha and l1_ratio chosen by cross-validation on the mean squared error.
 
+    minimise over w, c   P(w, c) = (1/(2W)) sum_i s_i (y_i - <x_i, w> - c)^2 + alpha l1_ratio |w|_1
+    + alpha (1 - l1_ratio)/2 |w|^2,   W = sum_i s_i.
+
     For every l1_ratio, alphas run from the smallest with solution 0 down to eps times it. With the same parameters the
-    choice is that of ``sklearn.linear_model.ElasticNetCV``. Every fit ends when its duality gap is at most tol times
-    the objective at zero; the last one, on all data, leaves its certificate behind.
+    choice is that of ``sklearn.linear_model.ElasticNetCV``. Every fit ends when its duality gap is at most
+    tol * P(0, 0); the last one, on all data, leaves its certificate behind.
 
     Parameters
     ----------
@@ -49,7 +52,7 @@ class ElasticNetCV(CrossValidated, _Regressor):
     positive : bool, default=False
     random_state : int, RandomState instance or None, default=None
     method, beta, strategy, time_limit, callbacks
-        See `coordwise.estimators`.
+        See `coordwise.estimators`. The time limit is that of a single fit; callbacks watch the last one.
 
     Attributes
     ----------

@@ -16,7 +16,7 @@ from coordwise.erm import ERM
 from coordwise.estimators.base import CONSTRAINTS, Linear, weights_of, with_callbacks
 from coordwise.fitting.fit import Fit
 from coordwise.fitting.model import LinearModel
-from coordwise.fitting.path import path, values_of
+from coordwise.fitting.path import points, values_of
 from coordwise.losses import L2L1, EpsilonInsensitive, Loss, Squared, SquaredEpsilonInsensitive
 from coordwise.penalties import ElasticNet as Penalty
 from coordwise.validation import FloatArray
@@ -154,7 +154,7 @@ class _Penalised(_Regressor):
         if isinstance(alphas, numbers.Integral) and one.l1 == 0:
             raise ValueError(f"alphas={alphas} is a number of values, which needs an l1 penalty; give the values.")
         values = values_of(alphas, model, one.l1, eps=float(eps))
-        fits = list(path(model, (penalty(alpha) for alpha in values), **self._options()))
+        fits = points(model, [penalty(alpha) for alpha in values], **self._options())
         return Path(
             values,
             np.array([found.w[:, 0] for found in fits]),
