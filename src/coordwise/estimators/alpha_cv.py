@@ -17,7 +17,16 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from coordwise.erm import ERM
 from coordwise.estimators.base import CONSTRAINTS, Linear
 from coordwise.estimators.classification import RidgeClassifier
-from coordwise.estimators.folds import CrossValidated, Fold, folds_of, in_threads, prepare, score_params, warn_of_folds
+from coordwise.estimators.folds import (
+    CrossValidated,
+    Fold,
+    folds_of,
+    halves,
+    in_threads,
+    prepare,
+    score_params,
+    warn_of_folds,
+)
 from coordwise.estimators.regression import Ridge
 from coordwise.fitting.fit import Fit
 from coordwise.fitting.leave_one_out import LeaveOneOut
@@ -87,8 +96,7 @@ class AlphaCV(CrossValidated, Linear):
         best = int(np.argmax(np.nan_to_num(table.mean(axis=0), nan=-np.inf)))
         self.alpha_, self.best_score_ = float(alphas[best]), float(table[:, best].mean())
         chosen = whole.penalised(Penalty(0.0, self.alpha_ / whole.total))
-        near = points(whole, [chosen.penalty], callback=watch, **self._options())[0]
-        return self._run(chosen, start=chosen.from_primal(near.w, near.c), watch=watch)
+        return self._run(chosen, watch=watch)
 
     def _model(self, X: Any, targets: FloatArray, weights: FloatArray | None) -> LinearModel:
         penalty = Penalty(0.0, 1.0)  # of no consequence: others take its place
@@ -139,18 +147,20 @@ class AlphaCV(CrossValidated, Linear):
         order = np.argsort(-alphas, kind="stable")
         converged: list[bool] = []
 
-        def one(fold: Fold, halt: Any) -> FloatArray:
-            penalties = [Penalty(0.0, float(alpha) / fold.model.total) for alpha in alphas[order]]
+        table = np.empty((len(folds), len(alphas)))
+        params = [score_params(scorer, score, weights, fold.test, type(self).__name__) for fold in folds]
+
+        def one(task: tuple[slice, int], halt: Any) -> None:
+            part, f = task
+            fold = folds[f]
+            penalties = [Penalty(0.0, float(alpha) / fold.model.total) for alpha in alphas[order[part]]]
             found = points(fold.model, penalties, callback=halt, **self._options())
             converged.extend(point.converged for point in found)
-            params = score_params(scorer, score, weights, fold.test, type(self).__name__)
-            row = np.empty(len(alphas))
-            for k, point in zip(order, found, strict=True):
+            for k, point in zip(order[part], found, strict=True):
                 model = self._as_model(alphas[k], point, flat=np.ndim(y) == 1)
-                row[k] = scorer(model, fold.X, y[fold.test], **params)
-            return row
+                table[f, k] = scorer(model, fold.X, y[fold.test], **params[f])
 
-        table = np.array(in_threads(one, folds, self.n_jobs))
+        in_threads(one, [(part, f) for part in halves(len(alphas)) for f in range(len(folds))], self.n_jobs)
         warn_of_folds(type(self).__name__, converged, self.tol)
         return table
 

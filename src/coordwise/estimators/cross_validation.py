@@ -138,9 +138,9 @@ class ElasticNetCV(CrossValidated, _Regressor):
         """Choose alpha and l1_ratio by cross-validation, and fit all data with them."""
         whole = self._model(X, targets, weights)
         ratios = self._ratios()
-        grids = np.array([self._grid(whole, ratio) for ratio in ratios])
         splits = folds_of(self.cv, X, targets[:, 0], classifier=False, params=split or {})
         folds = prepare(self._model, X, targets, weights, splits, self.n_jobs, whole)
+        grids = np.array([self._grid(whole, ratio) for ratio in ratios])
         tables = np.empty((*grids.shape, len(folds)))
         converged = np.empty(tables.shape, bool)
 

@@ -114,9 +114,9 @@ def in_threads(
 
 
 def halves(count: int) -> list[slice]:
-    """The positions of a grid in two parts, which makes for even loads when there are few folds."""
+    """The positions of a grid in two parts, the first one larger: even loads when there are few folds."""
     middle = (count + 1) // 2
-    return [slice(0, middle), slice(middle, count)] if count >= 4 else [slice(0, count)]
+    return [slice(0, middle), slice(middle, count)] if count >= 2 else [slice(0, count)]
 
 
 def prepare(
@@ -141,24 +141,30 @@ def prepare(
     def pick(index: Any) -> FloatArray | None:
         return None if weights is None else weights[index]
 
-    def one(split: tuple[Any, Any], halt: Any) -> tuple[Fold, Moments | None]:
-        train, test = split
-        model = build(rows[train], targets[train], pick(train))
-        held = Fold(train, test, model, rows[test], pick(test))
-        return held, Moments.of(held.X, targets[test], held.weights) if summed else None
+    def train_model(split: tuple[Any, Any]) -> LinearModel:
+        return build(rows[split[0]], targets[split[0]], pick(split[0]))
 
-    made = in_threads(one, splits, n_jobs)
+    def tested(split: tuple[Any, Any]) -> tuple[Any, Moments | None]:
+        held = rows[split[1]]
+        return held, Moments.of(held, targets[split[1]], pick(split[1])) if summed else None
+
+    jobs: list[tuple[Any, Any]] = [(tested, split) for split in splits] + [(train_model, split) for split in splits]
+    made: list[Any] = in_threads(lambda job, halt: job[0](job[1]), jobs, n_jobs)
+    held, models = made[: len(splits)], made[len(splits) :]
     if whole is not None and summed:
-        parts = [moments for _, moments in made if moments is not None]
+        parts = [moments for _, moments in held]
         total = parts[0]
         for part in parts[1:]:
             total = total + part
         total.share(whole)
-        for (fold, _), part in zip(made, parts, strict=True):
+        for model, part in zip(models, parts, strict=True):
             rest = total.without(part)
             if rest is not None:
-                rest.share(fold.model)
-    return [fold for fold, _ in made]
+                rest.share(model)
+    return [
+        Fold(train, test, model, X_test, pick(test))
+        for (train, test), model, (X_test, _) in zip(splits, models, held, strict=True)
+    ]
 
 
 def partition(splits: Sequence[tuple[Any, Any]], n: int) -> bool:

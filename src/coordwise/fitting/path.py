@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.linalg import cho_factor, cho_solve
 
 from coordwise.fitting.active_set import ActiveSet
 from coordwise.fitting.fit import FEW, Fit, choose, fit
@@ -75,12 +76,7 @@ def _by_gram(model: LinearModel, penalties: Sequence[ElasticNet], options: dict[
         return []
     G, m, shift, means = centered_moments(model)
     if plain:
-        if "eigen" not in model.shared:
-            model.shared["eigen"] = np.linalg.eigh(G)
-        values, vectors = model.shared["eigen"]
-        turned = vectors.T @ m
-        values = np.maximum(values, 0)[:, None]
-        solutions = [vectors @ (turned / (values + penalty.l2)) for penalty in penalties]
+        solutions = _ridges(model, G, m, penalties)
     else:
         columns = [ActiveSet(G, m[:, k]).path(penalties) for k in range(model.outputs)]
         if any(column is None for column in columns):
@@ -92,6 +88,27 @@ def _by_gram(model: LinearModel, penalties: Sequence[ElasticNet], options: dict[
     return [
         Point(w, c, gap, 1.0, bool(np.all(gap <= limit))) for w, c, gap in zip(solutions, centers, gaps, strict=True)
     ]
+
+
+def _ridges(model: LinearModel, G: FloatArray, m: FloatArray, penalties: Sequence[ElasticNet]) -> list[FloatArray]:
+    """Solutions of (G + l2) w = m: a factor for each of a few penalties, one eigendecomposition for many."""
+    if len(penalties) <= 6 and "eigen" not in model.shared:
+        try:
+            return [cho_solve(cho_factor(_shifted(G, one.l2), check_finite=False), m) for one in penalties]
+        except np.linalg.LinAlgError:  # singular up to rounding: eigenvalues tell how far
+            pass
+    if "eigen" not in model.shared:
+        model.shared["eigen"] = np.linalg.eigh(G)
+    values, vectors = model.shared["eigen"]
+    turned = vectors.T @ m
+    values = np.maximum(values, 0)[:, None]
+    return [vectors @ (turned / (values + one.l2)) for one in penalties]
+
+
+def _shifted(G: FloatArray, shift: float) -> FloatArray:
+    H = G.copy()
+    H[np.diag_indices_from(H)] += shift
+    return H
 
 
 def _gaps(
@@ -120,9 +137,12 @@ def _gaps(
 
 def largest_l1(model: LinearModel) -> FloatArray:
     """The smallest l1 weight, per output, for which w = 0 is the solution: |A'y|_inf/W at w = 0 and the best c."""
-    t = np.zeros((model.n, model.outputs))
-    y = model.loss.derivative(t + model.best_intercept(t), model.b, model.s)
-    v = -model.problem.rows("rows").combine(np.ascontiguousarray(y)) / model.total
+    if "moments" in model.shared:  # of the squared loss
+        v = model.shared["moments"][1]
+    else:
+        t = np.zeros((model.n, model.outputs))
+        y = model.loss.derivative(t + model.best_intercept(t), model.b, model.s)
+        v = -model.problem.rows("rows").combine(np.ascontiguousarray(y)) / model.total
     return np.asarray(np.max(np.maximum(v, 0) if model.penalty.positive else np.abs(v), axis=0))
 
 
