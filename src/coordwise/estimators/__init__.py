@@ -16,9 +16,14 @@ callbacks : callable or list of callables, default=None
     Called with a `coordwise.Progress` at every record; the fit ends when one returns True. Callbacks of
     ``sklearn.callback`` are set with ``set_callbacks``.
 n_jobs : int, default=None
-    Threads over groups of outputs.
+    Threads over groups of outputs; over folds, for estimators that end in CV. -1 is all processors, -2 all but one.
 
 Ridge, Lasso, ElasticNet and L2L1Regressor have ``path(X, y, alphas)``: the models for a grid of alphas.
+LogisticRegression has ``path(X, y, Cs)``.
+
+RidgeCV, RidgeClassifierCV, LassoCV, ElasticNetCV and LogisticRegressionCV choose their parameters by cross-validation,
+and fit all samples with them; what a fit leaves behind is of that last one. A ConvergenceWarning counts the fits of
+folds that did not reach tol. Ctrl-C ends all of them and raises KeyboardInterrupt.
 
 After a fit: coef_, intercept_, n_iter_ (passes, rounded up), n_features_in_, feature_names_in_, classes_, and
 
@@ -35,7 +40,10 @@ result_ : Fit
 from coordwise.estimators.classification import LinearSVC, LogisticRegression, RidgeClassifier
 from coordwise.estimators.cross_validation import ElasticNetCV, LassoCV
 from coordwise.estimators.huber import HuberRegressor
+from coordwise.estimators.logistic_cv import LogisticRegressionCV
+from coordwise.estimators.logistic_path import PathOverC
 from coordwise.estimators.regression import ElasticNet, L2L1Regressor, Lasso, LinearSVR, Path, Ridge
+from coordwise.estimators.ridge_cv import RidgeClassifierCV, RidgeCV
 
 __all__ = [
     "ElasticNet",
@@ -47,7 +55,11 @@ __all__ = [
     "LinearSVC",
     "LinearSVR",
     "LogisticRegression",
+    "LogisticRegressionCV",
     "Path",
+    "PathOverC",
     "Ridge",
+    "RidgeCV",
     "RidgeClassifier",
+    "RidgeClassifierCV",
 ]

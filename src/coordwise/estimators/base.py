@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -26,7 +27,7 @@ from coordwise.methods import ACDM, NUACDM, RCDM, ACDMns, Method, NUACDMns, get_
 from coordwise.penalties import ElasticNet
 from coordwise.validation import FloatArray
 
-__all__ = ["CONSTRAINTS", "Linear", "method_of", "weights_of", "with_callbacks"]
+__all__ = ["CONSTRAINTS", "Linear", "method_of", "threads_of", "weights_of", "with_callbacks"]
 
 CONSTRAINTS: dict[str, list[Any]] = {
     "fit_intercept": ["boolean"],
@@ -76,13 +77,24 @@ class Linear(callback_support(), BaseEstimator):  # type: ignore[misc]
             )
             return replace(found, w=found.w[:-1], c=found.w[-1] * float(scaling))
         model = LinearModel(ERM(X, targets, loss=loss, penalty=penalty, sample_weight=sample_weight), intercept)
+        return self._run(model, start=start, time_limit=time_limit, watch=watch)
+
+    def _run(
+        self,
+        model: LinearModel,
+        *,
+        start: Candidate | None = None,
+        time_limit: float | None = None,
+        watch: Watch | None = None,
+    ) -> Fit:
+        """Fit a model with the estimator's options."""
         options = self._options() | ({} if time_limit is None else {"time_limit": time_limit})
         return fit(
             model,
             random_state=self._seed(),
             start=start,
             callback=watch,
-            n_jobs=-1 if self.n_jobs == -1 else max(int(self.n_jobs or 1), 1),
+            n_jobs=threads_of(self.n_jobs),
             **options,
         )
 
@@ -161,6 +173,15 @@ def weights_of(sample_weight: Any, X: Any) -> FloatArray | None:
     if not np.any(weights > 0):
         raise ValueError("sample_weight must have at least one positive entry.")
     return None if np.all(weights == 1) else weights
+
+
+def threads_of(n_jobs: int | None) -> int:
+    """Threads: 1 for None, all processors for -1, all but one for -2, and so on."""
+    if n_jobs == 0:
+        raise ValueError("n_jobs=0 has no meaning; give a number of threads, -1 for all processors, or None for one.")
+    if n_jobs is not None and n_jobs < 0:
+        return max((os.cpu_count() or 1) + 1 + int(n_jobs), 1)
+    return int(n_jobs or 1)
 
 
 def method_of(method: str | Method, beta: float | None) -> Method:

@@ -6,15 +6,16 @@ import numbers
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import ClassifierMixin, _fit_context
+from sklearn.base import ClassifierMixin, _fit_context, clone
 from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.extmath import softmax
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 
 from coordwise.estimators.base import CONSTRAINTS, Linear, method_of, weights_of, with_callbacks
+from coordwise.estimators.logistic_path import PathOverC, grid_of, over_C
 from coordwise.fitting.multinomial import multinomial
 from coordwise.fitting.sparse_multinomial import sparse_multinomial
 from coordwise.losses import Hinge, Logistic, Loss, Squared, SquaredHinge
@@ -49,17 +50,15 @@ class _Classifier(LinearClassifierMixin, SparseCoefMixin, ClassifierMixin, Linea
         -------
         self
         """
+        return self._fit(X, y, sample_weight)
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, **routed: Any) -> Any:
+        """Check, solve, report; `routed` is what `_fit_classes` may need besides."""
         X, y = validate_data(self, X, y, accept_sparse=["csr", "csc"], dtype=[np.float64, np.float32])
-        check_classification_targets(y)
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError(
-                "This solver needs samples of at least 2 classes in the data, but the data contains only one class: "
-                f"{self.classes_[0]!r}"
-            )
+        codes = self._classes(y)
         weights = weights_of(sample_weight, X)
         with self._watching(X, y) as watch:
-            fits = self._fit_classes(X, y, codes, weights, watch)
+            fits = self._fit_classes(X, y, codes, weights, watch, **routed)
         coef = np.concatenate([found.w.T for found in fits])
         intercept = np.concatenate([found.c for found in fits])
         self.coef_ = coef.astype(X.dtype, copy=False)
@@ -67,6 +66,17 @@ class _Classifier(LinearClassifierMixin, SparseCoefMixin, ClassifierMixin, Linea
         self.n_iter_ = self._iterations(fits)
         self._report(fits, len(coef) == 1)
         return self
+
+    def _classes(self, y: Any) -> Any:
+        """Set classes_, and return the position in it of every label."""
+        check_classification_targets(y)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                "This solver needs samples of at least 2 classes in the data, but the data contains only one class: "
+                f"{self.classes_[0]!r}"
+            )
+        return codes
 
     def _iterations(self, fits: Any) -> Any:
         return max(int(np.ceil(sum(found.passes for found in fits))), 1)
@@ -223,6 +233,45 @@ class LogisticRegression(_Classifier):
         super()._report(fits, flat)
         if len(self.classes_) > 2:
             self.dual_gap_ = float(fits[0].gap[0])
+
+    def path(self, X: Any, y: Any, Cs: Any = 10, *, sample_weight: Any = None) -> PathOverC:
+        """The models for a grid of C, each fit started from the last; the estimator itself is left as it is.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Classes.
+        Cs : int or array-like, default=10
+            Which, or how many between 1e-4 and 1e4.
+        sample_weight : float or array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        PathOverC
+            Cs, classes, coefs (n_Cs x n_classes x n_features, one row for two classes), intercepts, dual_gaps (each at
+            most tol times the objective at zero) and converged, from the smallest C up.
+
+        Raises
+        ------
+        ValueError
+            For a C that is not positive, for fewer than two classes, and for wrong data.
+        """
+        self._validate_params()
+        X, y = check_X_y(X, y, accept_sparse=["csr", "csc"], dtype=[np.float64, np.float32])
+        one = clone(self)
+        codes = one._classes(y)
+        values = np.sort(grid_of(Cs))
+        weights = one._weighted(y, codes, weights_of(sample_weight, X))
+        found = over_C(one, X, codes, weights, values)
+        return PathOverC(
+            values,
+            one.classes_,
+            np.array([point.w.T for point in found]),
+            np.array([point.c for point in found]),
+            np.array([point.gap.max() for point in found]),
+            np.array([point.converged for point in found]),
+        )
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Probabilities of the classes, in the order of classes_.

@@ -1,43 +1,40 @@
 """Cross-validated estimators: ElasticNetCV, LassoCV.
 
-Folds run in threads (the compiled loops release the GIL); along the grid every fit starts from the last, and Gram
-matrices are computed once per fold.
+Folds run in threads, with the GIL released. With few features the data are read once for the Gram matrices of all
+folds, and the whole grid of a fold comes from its matrix; else every fit starts from the last.
 """
 
 from __future__ import annotations
 
 import numbers
-import os
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.model_selection import check_cv
+from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval
 
 from coordwise.erm import ERM
-from coordwise.estimators.base import CONSTRAINTS
+from coordwise.estimators.base import CONSTRAINTS, with_callbacks
+from coordwise.estimators.folds import CrossValidated, Fold, folds_of, halves, in_threads, prepare, warn_of_folds
 from coordwise.estimators.regression import _Regressor
 from coordwise.fitting.fit import Fit
 from coordwise.fitting.model import LinearModel
-from coordwise.fitting.path import path, values_of
+from coordwise.fitting.path import points, values_of
 from coordwise.penalties import ElasticNet as Penalty
 from coordwise.validation import FloatArray
 
 __all__ = ["ElasticNetCV", "LassoCV"]
 
 
-def threads_of(n_jobs: int | None) -> int:
-    """Threads: 1 for None, all processors for -1."""
-    return max((os.cpu_count() or 1) + 1 + n_jobs, 1) if n_jobs is not None and n_jobs < 0 else int(n_jobs or 1)
-
-
-class ElasticNetCV(_Regressor):
+class ElasticNetCV(CrossValidated, _Regressor):
     """`ElasticNet` with alpha and l1_ratio chosen by cross-validation on the mean squared error.
 
+    minimise over w, c   P(w, c) = (1/(2W)) sum_i s_i (y_i - <x_i, w> - c)^2 + alpha l1_ratio |w|_1
+    + alpha (1 - l1_ratio)/2 |w|^2,   W = sum_i s_i.
+
     For every l1_ratio, alphas run from the smallest with solution 0 down to eps times it. With the same parameters the
-    choice is that of ``sklearn.linear_model.ElasticNetCV``. Every fit ends when its duality gap is at most tol times
-    the objective at zero; the last one, on all data, leaves its certificate behind.
+    choice is that of ``sklearn.linear_model.ElasticNetCV``. Every fit ends when its duality gap is at most
+    tol * P(0, 0); the last one, on all data, leaves its certificate behind.
 
     Parameters
     ----------
@@ -55,7 +52,7 @@ class ElasticNetCV(_Regressor):
     positive : bool, default=False
     random_state : int, RandomState instance or None, default=None
     method, beta, strategy, time_limit, callbacks
-        See `coordwise.estimators`.
+        See `coordwise.estimators`. The time limit is that of a single fit; callbacks watch the last one.
 
     Attributes
     ----------
@@ -112,39 +109,63 @@ class ElasticNetCV(_Regressor):
         self.time_limit = time_limit
         self.callbacks = callbacks
 
+    @_fit_context(prefer_skip_nested_validation=True)
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Any:
+        """Choose by cross-validation, and fit all samples.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : float or array-like of shape (n_samples,), default=None
+        **params
+            For the splitter, with scikit-learn's metadata routing.
+
+        Returns
+        -------
+        self
+        """
+        split, _ = self._routed(sample_weight, params)
+        return self._fit(X, y, sample_weight, split=split)
+
     def _ratios(self) -> list[float]:
         return [float(ratio) for ratio in np.atleast_1d(self.l1_ratio)]
 
-    def _solve(self, X: Any, targets: FloatArray, weights: FloatArray | None, start: Any, watch: Any) -> Fit:
+    def _solve(
+        self, X: Any, targets: FloatArray, weights: FloatArray | None, start: Any, watch: Any, split: Any = None
+    ) -> Fit:
         """Choose alpha and l1_ratio by cross-validation, and fit all data with them."""
-        y = targets[:, 0]
         whole = self._model(X, targets, weights)
         ratios = self._ratios()
+        splits = folds_of(self.cv, X, targets[:, 0], classifier=False, params=split or {})
+        folds = prepare(self._model, X, targets, weights, splits, self.n_jobs, whole)
         grids = np.array([self._grid(whole, ratio) for ratio in ratios])
-        folds = list(check_cv(self.cv).split(X, y))
-        rows = X.tocsr() if hasattr(X, "tocsr") else X
+        tables = np.empty((*grids.shape, len(folds)))
+        converged = np.empty(tables.shape, bool)
 
-        def errors(fold: tuple[Any, Any]) -> FloatArray:
-            train, test = fold
-            model = self._model(rows[train], targets[train], None if weights is None else weights[train])
-            held = None if weights is None else weights[test]
-            table = np.empty(grids.shape)
-            for r, (ratio, alphas) in enumerate(zip(ratios, grids, strict=True)):
-                fits = path(model, (self._elastic_net(alpha, ratio) for alpha in alphas), **self._options())
-                for k, found in enumerate(fits):
-                    residual = np.asarray(rows[test] @ found.w[:, 0]) + found.c[0] - y[test]
-                    table[r, k] = np.average(residual**2, weights=held)
-            return table
+        def errors(task: tuple[slice, int, int, Fold], halt: Any) -> None:
+            part, r, k, fold = task
+            penalties = [self._elastic_net(alpha, ratios[r]) for alpha in grids[r, part]]
+            found = points(fold.model, penalties, callback=halt, **self._options())
+            converged[r, part, k] = [point.converged for point in found]
+            scores = fold.X @ np.column_stack([point.w[:, 0] for point in found])
+            residuals = np.asarray(scores) + np.array([point.c[0] for point in found]) - targets[fold.test]
+            tables[r, part, k] = np.average(residuals**2, axis=0, weights=fold.weights)
 
-        with ThreadPoolExecutor(threads_of(self.n_jobs)) as pool:
-            tables = np.stack(list(pool.map(errors, folds)), axis=-1)
-        share = None if weights is None else [weights[test].sum() for _, test in folds]
+        parts = reversed(halves(grids.shape[1]))  # weak penalties take longest
+        tasks = [(part, r, k, fold) for part in parts for r in range(len(ratios)) for k, fold in enumerate(folds)]
+        in_threads(errors, tasks, self.n_jobs)
+        warn_of_folds(type(self).__name__, converged, self.tol)
+        share = None if weights is None else [weights[test].sum() for _, test in splits]
         mean = np.average(tables, axis=-1, weights=share)
         best = np.unravel_index(int(np.argmin(mean)), mean.shape)
         self.l1_ratio_, self.alpha_ = ratios[best[0]], float(grids[best])
         self.mse_path_ = tables[0] if len(ratios) == 1 else tables
         self.alphas_ = grids[0] if len(ratios) == 1 else grids
-        return super()._solve(X, targets, weights, start, watch)
+        chosen = whole.penalised(self._elastic_net(self.alpha_, self.l1_ratio_))
+        near = points(whole, [chosen.penalty], callback=watch, **self._options())[0]
+        return self._run(chosen, start=chosen.from_primal(near.w, near.c), watch=watch)
 
     def _penalty(self, total: float) -> Penalty:
         return self._elastic_net(self.alpha_, self.l1_ratio_)

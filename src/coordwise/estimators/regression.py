@@ -16,7 +16,7 @@ from coordwise.erm import ERM
 from coordwise.estimators.base import CONSTRAINTS, Linear, weights_of, with_callbacks
 from coordwise.fitting.fit import Fit
 from coordwise.fitting.model import LinearModel
-from coordwise.fitting.path import path, values_of
+from coordwise.fitting.path import points, values_of
 from coordwise.losses import L2L1, EpsilonInsensitive, Loss, Squared, SquaredEpsilonInsensitive
 from coordwise.penalties import ElasticNet as Penalty
 from coordwise.validation import FloatArray
@@ -61,6 +61,10 @@ class _Regressor(MultiOutputMixin, RegressorMixin, _Predictor, Linear):
         -------
         self
         """
+        return self._fit(X, y, sample_weight)
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, **routed: Any) -> Any:
+        """Check, solve, report; `routed` is what `_solve` may need besides."""
         X, y = validate_data(
             self,
             X,
@@ -75,7 +79,7 @@ class _Regressor(MultiOutputMixin, RegressorMixin, _Predictor, Linear):
         targets = np.asarray(y, np.float64).reshape(len(y), -1)
         start = self._start((X.shape[1], targets.shape[1]), X.shape[0])
         with self._watching(X, y) as watch:
-            found = self._solve(X, targets, weights, start, watch)
+            found = self._solve(X, targets, weights, start, watch, **routed)
         self._keep(found)
         self._set(found.w.T.astype(X.dtype, copy=False), found.c.astype(X.dtype, copy=False), flat)
         self.n_iter_ = self._iterations(found)
@@ -150,7 +154,7 @@ class _Penalised(_Regressor):
         if isinstance(alphas, numbers.Integral) and one.l1 == 0:
             raise ValueError(f"alphas={alphas} is a number of values, which needs an l1 penalty; give the values.")
         values = values_of(alphas, model, one.l1, eps=float(eps))
-        fits = list(path(model, (penalty(alpha) for alpha in values), **self._options()))
+        fits = points(model, [penalty(alpha) for alpha in values], **self._options())
         return Path(
             values,
             np.array([found.w[:, 0] for found in fits]),

@@ -14,7 +14,7 @@ from coordwise.fitting.newton import Gram
 from coordwise.solve import solve
 from coordwise.validation import FloatArray
 
-__all__ = ["gram_solution"]
+__all__ = ["centered_moments", "gram_solution"]
 
 
 def gram_solution(model: LinearModel, tol: float, start: Candidate | None = None) -> tuple[Candidate, int]:
@@ -26,7 +26,7 @@ def gram_solution(model: LinearModel, tol: float, start: Candidate | None = None
 
 def _over_features(model: LinearModel, tol: float, start: Candidate | None) -> tuple[Candidate, int]:
     s = np.ones(model.n) if model.weights is None else model.weights
-    G, moments, shift, means = _moments(model, s)
+    G, moments, shift, means = centered_moments(model)
     l1, l2 = model.penalty.l1, model.penalty.l2
     steps = 1
     if l1 == 0 and not model.penalty.positive:
@@ -43,6 +43,10 @@ def _over_features(model: LinearModel, tol: float, start: Candidate | None) -> t
             best = model.from_primal(w).better(best)
             steps += 1
         return best, steps
+    if start is not None:  # it may be the solution, found by other means
+        again = model.from_primal(start.w)
+        if np.all(again.gap <= tol * model.scale):
+            return again, 1
     if "eigen" not in model.shared:
         model.shared["eigen"] = np.linalg.eigh(G)
     eigenvalues, vectors = model.shared["eigen"]
@@ -64,9 +68,10 @@ def _over_features(model: LinearModel, tol: float, start: Candidate | None) -> t
     return model.from_primal(w, means - shift @ w if model.intercept else None), max(int(result.passes), 1)
 
 
-def _moments(model: LinearModel, s: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+def centered_moments(model: LinearModel) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Gram matrix and moments A'Sb/W, both centered if there is an intercept, and the means of columns and targets."""
     if "moments" not in model.shared:
+        s = np.ones(model.n) if model.weights is None else model.weights
         gram = Gram(model.A, model.intercept)(s) / model.total
         moments = model.problem.moments(s[:, None] * model.b)
         G, shift, means = gram[: model.d, : model.d], np.zeros(model.d), np.zeros(model.outputs)
@@ -84,8 +89,10 @@ def _over_samples(model: LinearModel) -> Candidate:
     s = np.ones(model.n) if model.weights is None else model.weights
     root = np.sqrt(s)[:, None]
     A = model.A
-    K = np.asarray((A @ A.T).toarray() if sp.issparse(A) else np.asarray(A, np.float64) @ np.asarray(A, np.float64).T)
-    b = model.b
+    if "kernel" not in model.shared:
+        B: Any = A if sp.issparse(A) else np.asarray(A, np.float64)
+        model.shared["kernel"] = (B @ B.T).toarray() if sp.issparse(B) else B @ B.T
+    K, b = model.shared["kernel"], model.b
     if model.intercept:
         p = s / model.total
         mean = K @ p

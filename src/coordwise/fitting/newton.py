@@ -65,7 +65,9 @@ def newton(
     Ends when every gap is <= tol * scale, after `most` steps, or when `look` (called with the candidate and the steps
     so far) returns True.
     """
-    gram = Gram(model.A, model.intercept)
+    if "weighted" not in model.shared:  # its copies of the data serve all penalties of a path
+        model.shared["weighted"] = Gram(model.A, model.intercept)
+    gram = model.shared["weighted"]
     w = np.zeros((model.d, model.outputs)) if start is None else start.w.copy()
     c = np.zeros(model.outputs) if start is None else start.c.copy()
     best = model.from_primal(w, None if start is None else c)

@@ -1,0 +1,212 @@
+"""Folds: what cross-validated estimators share, from splitting to threads and scores."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextlib import nullcontext
+from dataclasses import dataclass
+from inspect import signature
+from typing import Any, TypeVar
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import check_cv
+from sklearn.utils._metadata_requests import _raise_for_params, _routing_enabled
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.parallel import _get_threadpool_controller
+
+from coordwise.estimators.base import threads_of
+from coordwise.fitting.fit import FEW
+from coordwise.fitting.model import LinearModel
+from coordwise.fitting.moments import Moments
+from coordwise.validation import FloatArray
+
+__all__ = ["CrossValidated", "Fold", "folds_of", "halves", "in_threads", "prepare", "score_params", "warn_of_folds"]
+
+Task = TypeVar("Task")
+Found = TypeVar("Found")
+
+
+@dataclass
+class Fold:
+    """Indices of the samples a fold trains on and of those it tests on, the model of the first, the second as data."""
+
+    train: Any
+    test: Any
+    model: LinearModel
+    X: Any
+    weights: FloatArray | None
+
+
+class CrossValidated:
+    """Routing of metadata: sample weights to the fit and the scorer, other parameters to the splitter."""
+
+    cv: Any
+
+    def _scorer_for_routing(self) -> Any:
+        return None
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Who asks for which metadata, as in scikit-learn."""
+        router = MetadataRouter(owner=self).add_self_request(self)
+        router.add(splitter=self.cv, method_mapping=MethodMapping().add(caller="fit", callee="split"))
+        scorer = self._scorer_for_routing()
+        if scorer is not None:
+            mapping = MethodMapping().add(caller="fit", callee="score").add(caller="score", callee="score")
+            router.add(scorer=scorer, method_mapping=mapping)
+        return router
+
+    def _routed(self, sample_weight: Any, params: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any] | None]:
+        """Parameters of the splitter, and those of the scorer (None without routing: weights, if it takes them)."""
+        _raise_for_params(params, self, "fit")
+        if not _routing_enabled():
+            return {}, None
+        given = params if sample_weight is None else params | {"sample_weight": sample_weight}
+        routed = process_routing(self, "fit", **given)
+        return dict(routed.splitter.split), dict(routed.scorer.score) if "scorer" in routed else None
+
+
+def folds_of(cv: Any, X: Any, y: Any, *, classifier: bool, params: dict[str, Any]) -> list[tuple[Any, Any]]:
+    """(train, test) indices."""
+    return list(check_cv(cv, y, classifier=classifier).split(X, y, **params))
+
+
+def in_threads(
+    function: Callable[[Task, Callable[[Any], None]], Found], tasks: Iterable[Task], n_jobs: int | None
+) -> list[Found]:
+    """function(task, halt) for every task, in order; `halt` is a callback for fits that ends them after an interrupt.
+
+    BLAS gets the processors that the threads leave. The first error ends the others, and Ctrl-C does at once.
+    """
+    tasks = list(tasks)
+    threads = min(threads_of(n_jobs), len(tasks))
+    if threads <= 1:
+        return [function(task, lambda progress: None) for task in tasks]
+    stopped = threading.Event()
+
+    def halt(progress: Any) -> None:
+        if stopped.is_set():
+            raise KeyboardInterrupt
+
+    def guarded(task: Task) -> Found:
+        halt(None)
+        return function(task, halt)
+
+    left = max(threads_of(-1) // threads, 1)
+    limits = _get_threadpool_controller().limit(limits=left) if left < threads_of(-1) else nullcontext()
+    with limits, ThreadPoolExecutor(threads) as pool:
+        futures = [pool.submit(guarded, task) for task in tasks]
+        try:
+            left_over: Any = futures
+            while left_over:  # in slices of time, so that a signal is seen whichever thread it went to
+                done, left_over = wait(left_over, timeout=0.2, return_when=FIRST_EXCEPTION)
+                for future in done:
+                    future.result()
+            return [future.result() for future in futures]
+        except BaseException:
+            stopped.set()
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
+
+
+def halves(count: int) -> list[slice]:
+    """The positions of a grid in two parts, the first one larger: even loads when there are few folds."""
+    middle = (count + 1) // 2
+    return [slice(0, middle), slice(middle, count)] if count >= 2 else [slice(0, count)]
+
+
+def prepare(
+    build: Callable[[Any, FloatArray, FloatArray | None], LinearModel],
+    X: Any,
+    targets: FloatArray,
+    weights: FloatArray | None,
+    splits: Sequence[tuple[Any, Any]],
+    n_jobs: int | None,
+    whole: LinearModel | None = None,
+) -> list[Fold]:
+    """The folds with their models; with the squared loss and few features, with their Gram matrices.
+
+    `build` makes a model of samples, targets and weights; `whole` is that of all samples, and shares the Gram matrix.
+    Where every sample is tested once, the Gram matrices are those of all samples less those of the tested ones: the
+    data are read once for all folds.
+    """
+    rows = sp.csr_array(X) if sp.issparse(X) else X
+    summed = whole is not None and whole.loss.name == "squared" and whole.d <= FEW and whole.n >= whole.d
+    summed = summed and partition(splits, len(targets))
+
+    def pick(index: Any) -> FloatArray | None:
+        return None if weights is None else weights[index]
+
+    def train_model(split: tuple[Any, Any]) -> LinearModel:
+        return build(rows[split[0]], targets[split[0]], pick(split[0]))
+
+    def tested(split: tuple[Any, Any]) -> tuple[Any, Moments | None]:
+        held = rows[split[1]]
+        return held, Moments.of(held, targets[split[1]], pick(split[1])) if summed else None
+
+    jobs: list[tuple[Any, Any]] = [(tested, split) for split in splits] + [(train_model, split) for split in splits]
+    made: list[Any] = in_threads(lambda job, halt: job[0](job[1]), jobs, n_jobs)
+    held, models = made[: len(splits)], made[len(splits) :]
+    if whole is not None and summed:
+        parts = [moments for _, moments in held]
+        total = parts[0]
+        for part in parts[1:]:
+            total = total + part
+        total.share(whole)
+        for model, part in zip(models, parts, strict=True):
+            rest = total.without(part)
+            if rest is not None:
+                rest.share(model)
+    return [
+        Fold(train, test, model, X_test, pick(test))
+        for (train, test), model, (X_test, _) in zip(splits, models, held, strict=True)
+    ]
+
+
+def partition(splits: Sequence[tuple[Any, Any]], n: int) -> bool:
+    """Whether every sample is tested once, and trained on in all other folds."""
+    tested = np.zeros(n, np.intp)
+    for train, test in splits:
+        mask = np.zeros(n, bool)
+        mask[train] = True
+        if mask[test].any() or len(train) + len(test) != n or mask.sum() != len(train):
+            return False
+        tested[test] += 1
+    return bool(np.all(tested == 1))
+
+
+def warn_of_folds(name: str, converged: Any, tol: float) -> None:
+    """One warning for all fits of folds that did not converge."""
+    wrong = int(np.sum(~np.asarray(converged, bool)))
+    if wrong:
+        warnings.warn(
+            f"{wrong} of the {np.size(converged)} fits of folds of {name} stopped before their duality gaps were at "
+            f"most tol={tol:g} times the objective at zero, so scores may be off. Raise max_iter or time_limit, loosen "
+            "tol, or leave out the weakest penalties; scaling the features helps too.",
+            ConvergenceWarning,
+            stacklevel=5,
+        )
+
+
+def score_params(
+    scorer: Any, routed: dict[str, Any] | None, weights: FloatArray | None, test: Any, name: str
+) -> dict[str, Any]:
+    """What a scorer is called with for the tested samples: weights if it takes them, or what was routed to it."""
+    if routed is not None:
+        return {key: value if value is None else np.asarray(value)[test] for key, value in routed.items()}
+    if weights is None:
+        return {}
+    takes = getattr(scorer, "_accept_sample_weight", None)
+    if takes() if takes is not None else "sample_weight" in signature(scorer).parameters:
+        return {"sample_weight": weights[test]}
+    warnings.warn(
+        f"The scoring {scorer} does not support sample_weight, so that {name} is fitted with weights and chosen "
+        "without.",
+        UserWarning,
+        stacklevel=2,
+    )
+    return {}

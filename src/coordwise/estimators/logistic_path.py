@@ -1,0 +1,83 @@
+"""Logistic regressions over a grid of C: one classifier's path, for two classes or more."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from coordwise.erm import ERM
+from coordwise.fitting.model import LinearModel
+from coordwise.fitting.path import Point, points
+from coordwise.losses import Logistic
+from coordwise.penalties import ElasticNet as Penalty
+from coordwise.results import Status
+from coordwise.validation import FloatArray
+
+__all__ = ["PathOverC", "grid_of", "logistic_model", "over_C"]
+
+
+@dataclass(frozen=True)
+class PathOverC:
+    """A regularisation path of a classifier: a model for every C, from the smallest (the strongest penalty) up."""
+
+    Cs: FloatArray
+    classes: Any
+    coefs: FloatArray
+    intercepts: FloatArray
+    dual_gaps: FloatArray
+    converged: Any
+
+
+def grid_of(Cs: Any) -> FloatArray:
+    """The values themselves, or so many between 1e-4 and 1e4 on a logarithmic axis, as scikit-learn has them."""
+    if isinstance(Cs, numbers.Integral):
+        return np.logspace(-4, 4, int(Cs))
+    values = np.atleast_1d(np.asarray(Cs, np.float64))
+    if values.ndim != 1 or not len(values) or not np.all(values > 0):
+        raise ValueError(f"Cs must be a number of values, or positive values in one dimension; got {Cs!r}.")
+    return values
+
+
+def logistic_model(X: Any, signs: FloatArray, weights: FloatArray | None, *, intercept: bool) -> LinearModel:
+    """The model for labels -1 and +1, whose penalty is to be replaced."""
+    return LinearModel(ERM(X, signs, loss=Logistic(), penalty=Penalty(0.0, 1.0), sample_weight=weights), intercept)
+
+
+def over_C(
+    one: Any,
+    X: Any,
+    codes: Any,
+    weights: FloatArray | None,
+    Cs: FloatArray,
+    *,
+    model: LinearModel | None = None,
+    callback: Callable[[Any], object] | None = None,
+) -> list[Point]:
+    """The solutions for Cs, from the smallest up is best: every fit starts from the last.
+
+    `one` is a LogisticRegression with classes_ and the options of every fit, which is used up; `codes` are positions in
+    classes_, `weights` include those of the classes. For two classes `model` may be that of the samples.
+    """
+    total = float(X.shape[0] if weights is None else weights.sum())
+    if len(one.classes_) == 2:
+        if model is None:
+            signs = np.where(codes == 1, 1.0, -1.0)[:, None]
+            model = logistic_model(X, signs, weights, intercept=bool(one.fit_intercept))
+        penalties = []
+        for C in Cs:
+            one.C = float(C)
+            penalties.append(one._penalty(total))
+        return points(model, penalties, callback=callback, **one._options())
+    found = []
+    one.warm_start, one.class_weight = True, None
+    for C in Cs:
+        one.C = float(C)
+        (fit,) = one._fit_classes(X, codes, codes, weights, callback)
+        if fit.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        found.append(Point(fit.w, fit.c, fit.gap, fit.passes, fit.converged))
+    return found

@@ -1,0 +1,162 @@
+"""Quadratic problems with an l1 penalty, for one penalty after the other, by exact solutions on the active set."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg.lapack import dpotrf, dpotrs
+
+from coordwise.penalties import ElasticNet
+from coordwise.validation import FloatArray
+
+__all__ = ["ActiveSet"]
+
+SMALL = 64  # active coordinates for which an eigendecomposition costs less than what it saves
+
+
+class ActiveSet:
+    r"""minimise over w   (1/2) w'Gw - m'w + l1 |w|_1 + (l2/2) |w|^2,   over w >= 0 if the penalty says so.
+
+    On the coordinates that are not 0, with known signs, the solution solves a linear system. Each round moves towards
+    it and leaves out the coordinate that reaches 0 first; then the coordinates whose gradients exceed l1 come in. The
+    value never rises, so the rounds end, at a solution up to rounding. Solutions of similar penalties have similar
+    active sets: the last one is where the next problem starts.
+
+    Cholesky factors release the GIL, ``numpy.linalg.solve`` and ``scipy.linalg.solve`` do not.
+
+    Parameters
+    ----------
+    G : ndarray of shape (d, d)
+        Symmetric, positive semidefinite.
+    m : ndarray of shape (d,)
+    """
+
+    def __init__(self, G: FloatArray, m: FloatArray) -> None:
+        self.G, self.m = G, m
+        self.w = np.zeros(len(m))
+        self.active: NDArray[np.intp] = np.empty(0, np.intp)
+        self.signs = np.empty(0)
+        self.block = np.empty((0, 0))
+        self._noise = 1e-14 * float(np.max(np.abs(m), initial=0.0))
+
+    def path(self, penalties: Sequence[ElasticNet]) -> FloatArray | None:
+        """Solutions for one penalty after the other (d x K), best from strong to weak; None if one was not found."""
+        found = np.empty((len(self.m), len(penalties)))
+        k = 0
+        while k < len(penalties):
+            w = self.solve(penalties[k])
+            if w is None:
+                return None
+            found[:, k] = w
+            k += 1
+            if len(self.active) <= SMALL and k < len(penalties):
+                same = self._same(penalties[k:])
+                found[:, k : k + same.shape[1]] = same
+                k += same.shape[1]
+        return found
+
+    def _same(self, penalties: Sequence[ElasticNet]) -> FloatArray:
+        """Solutions (d x k) for as many of the penalties as have the active set and the signs of the current one."""
+        A = self.active
+        l1, l2 = (np.array([getattr(penalty, name) for penalty in penalties]) for name in ("l1", "l2"))
+        w = np.zeros((len(self.m), len(penalties)))
+        if len(A):
+            values, vectors = np.linalg.eigh(self.block)
+            if values[0] <= 1e-10 * values[-1]:
+                return w[:, :0]
+            right = vectors.T @ np.column_stack([self.m[A], self.signs])
+            w[A] = vectors @ ((right[:, :1] - l1 * right[:, 1:]) / (values[:, None] + l2))
+        gradient = self.G[:, A] @ w[A] - self.m[:, None]
+        excess = (-gradient if penalties[0].positive else np.abs(gradient)) - l1
+        excess[A] = -np.inf
+        valid = np.all(w[A] * self.signs[:, None] > 0, axis=0) & np.all(excess <= 1e-13 * l1 + self._noise, axis=0)
+        count = len(valid) if valid.all() else int(np.argmin(valid))
+        if count:
+            self.w = w[:, count - 1].copy()
+        return w[:, :count]
+
+    def solve(self, penalty: ElasticNet) -> FloatArray | None:
+        """The solution for a penalty; None after too many rounds or a singular system."""
+        l1, l2 = penalty.l1, penalty.l2
+        ahead: FloatArray | None = None  # the minimiser for the current signs, where it is known
+        single = False  # whether coordinates come in one at a time, which always descends
+        if penalty.positive and np.any(self.signs < 0):
+            self._keep(self.signs > 0)
+        for _ in range(50 + 2 * len(self.m)):
+            if ahead is None:
+                ahead = self._target(l1, l2)
+            if ahead is None:
+                return None
+            reached, ahead = self._move(ahead), None
+            if not reached:
+                continue
+            gradient = self.G @ self.w - self.m
+            excess = (-gradient if penalty.positive else np.abs(gradient)) - l1
+            excess[self.active] = -np.inf
+            violators = np.flatnonzero(excess > 1e-13 * l1 + self._noise)
+            if not len(violators):
+                return self.w.copy()
+            most = 1 if single else max(len(self.active), 8)
+            if len(violators) > most:
+                violators = violators[np.argsort(-excess[violators], kind="stable")[:most]]
+            ahead = self._enter(violators, -np.sign(gradient[violators]), l1, l2)
+            if ahead is None:
+                if len(violators) == 1:  # its step is rounding: there is nothing to gain
+                    return self.w.copy()
+                single = True
+                continue
+            single = False
+        return None
+
+    def _target(self, l1: float, l2: float) -> FloatArray | None:
+        """The minimiser on the span of the active coordinates, for their signs."""
+        if not len(self.active):
+            return self.m[:0]
+        right, own = self.m[self.active] - l1 * self.signs, np.diagonal(self.block)
+        for ridge in (0.0, 1e-11, 1e-8):  # along a direction that changes nothing but |w|_1, a step far enough
+            H = self.block.copy(order="F")
+            H.ravel("F")[:: len(H) + 1] += l2 + ridge * own
+            factor, wrong = dpotrf(H, lower=1, clean=0, overwrite_a=1)
+            if not wrong and np.all(np.diagonal(factor) ** 2 > 1e-13 * (own + l2)):
+                found = dpotrs(factor, right, lower=1)[0]
+                return found if np.all(np.isfinite(found)) else None
+        return None
+
+    def _move(self, target: FloatArray) -> bool:
+        """To the minimiser for the current signs, or up to where the first coordinate is 0: then False."""
+        now = self.w[self.active]
+        wrong = target * self.signs <= 0
+        if not wrong.any():
+            self.w[self.active] = target
+            return True
+        lengths = np.where(wrong, now / np.where(wrong, now - target, 1.0), np.inf)
+        length = float(np.min(lengths))
+        now = now + length * (target - now)
+        self.w[self.active] = now
+        self._keep((lengths > length) & (now * self.signs > 0))
+        return False
+
+    def _enter(self, coordinates: NDArray[np.intp], signs: FloatArray, l1: float, l2: float) -> FloatArray | None:
+        """Let coordinates in whose step from 0 has their sign; the minimiser then, None if there are none."""
+        before = self.active, self.signs, self.block
+        count = len(self.active)
+        while len(coordinates):
+            self.active = np.concatenate([before[0], coordinates])
+            self.signs = np.concatenate([before[1], signs])
+            self.block = self.G[np.ix_(self.active, self.active)]
+            target = self._target(l1, l2)
+            if target is None:
+                break
+            right = target[count:] * signs > 0
+            if right.all():
+                return target
+            coordinates, signs = coordinates[right], signs[right]
+        self.active, self.signs, self.block = before
+        return None
+
+    def _keep(self, which: NDArray[np.bool_]) -> None:
+        self.w[self.active[~which]] = 0.0
+        self.active, self.signs = self.active[which], self.signs[which]
+        self.block = self.G[np.ix_(self.active, self.active)]
