@@ -10,6 +10,7 @@
 #include <stdexcept>
 
 #include "alias.hpp"
+#include "gram.hpp"
 #include "matrix.hpp"
 #include "sum.hpp"
 #include "svmlight.hpp"
@@ -235,6 +236,13 @@ NB_MODULE(_core, m) {
             std::visit([&](const auto& rows) { norms2(rows, w, out.data()); }, self.rows);
           },
           nb::arg("weights").none(), nb::arg("out"))
+      .def("gram",
+           [](const Matrix& self, Vector weights, std::size_t threads, Out<double, 2> out) {
+             require(weights.shape(0) == self.count(), "weights have the wrong length");
+             require(out.shape(0) == self.width() && out.shape(1) == self.width(), "output has the wrong shape");
+             nb::gil_scoped_release release;
+             std::visit([&](const auto& rows) { gram(rows, weights.data(), threads, out.data()); }, self.rows);
+           })
       .def("dots",
            [](const Matrix& self, Table vectors, Out<double, 2> out) {
              require(

@@ -574,3 +574,20 @@ def test_products_refuse_wrong_shapes(make, by):
         with pytest.raises((TypeError, ValueError)):
             operation(np.full((length, 1), "a"))
     check_products(rows, dense(), by)  # still in order
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("storage", list(STORAGES))
+def test_weighted_gram_matrix(storage, threads):
+    A = unequal_rows(5000, 7, seed=4, density=0.5)
+    weights = np.random.default_rng(5).standard_normal(5000)
+    weights[:100] = 0
+    gram = Rows(STORAGES[storage](A), "rows").gram(weights, threads)
+    np.testing.assert_allclose(gram, A.T @ (weights[:, None] * A), rtol=1e-12, atol=1e-9)
+    np.testing.assert_array_equal(gram, gram.T)
+
+
+def test_gram_matrix_checks_its_arguments():
+    matrix = Rows(np.ones((4, 2)), "rows")
+    with pytest.raises(ValueError, match="weights have the wrong length"):
+        matrix.gram(np.ones(3))

@@ -148,6 +148,12 @@ class Matrix:
         self._core.norms2(weights, out)
         return out
 
+    def gram(self, weights: FloatArray, threads: int = 1) -> FloatArray:
+        """sum_i weights_i b_i b_i', width x width."""
+        out = np.empty((self.width, self.width))
+        self._core.gram(weights, threads, out)
+        return out
+
     def dots(self, vectors: FloatArray) -> FloatArray:
         """<b_i, vectors_k> for every i and k."""
         out = np.empty((self.count, vectors.shape[1]))

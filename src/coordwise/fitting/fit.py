@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -202,7 +203,8 @@ class _Looks:
 def _newton(model: LinearModel, options: _Options) -> _Outcome:
     looks = _Looks(model, options)
     most = int(min(options.max_passes, 200))
-    found, steps = newton(model, options.tol, most=most, start=options.start, look=looks)
+    threads = (os.cpu_count() or 1) if options.n_jobs == -1 else options.n_jobs
+    found, steps = newton(model, options.tol, most=most, start=options.start, look=looks, threads=threads)
     return looks.outcome(found, [], steps)
 
 

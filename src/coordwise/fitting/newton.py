@@ -11,35 +11,35 @@ import scipy.linalg
 import scipy.sparse as sp
 
 from coordwise.fitting.model import Candidate, LinearModel
+from coordwise.rows import Rows
 from coordwise.validation import FloatArray
 
 __all__ = ["Gram", "direction", "majorant", "newton"]
 
+DENSE = 0.3  # share of entries above which a sparse matrix is cheaper as a dense one
 SHORT = 1 / 8  # a step that had to be halved more often came from curvatures that say little about the loss
 
 
 class Gram:
-    """Weighted Gram matrices A'DA, with a column of ones appended for the intercept."""
+    """Weighted Gram matrices A'DA, with a column of ones appended for the intercept.
 
-    def __init__(self, A: Any, intercept: bool) -> None:
+    Sparse rows go through the compiled kernel, dense ones through BLAS; both release the GIL.
+    """
+
+    def __init__(self, A: Any, intercept: bool, threads: int = 1) -> None:
         n, d = A.shape
-        self.intercept = intercept
+        self.intercept, self.threads = intercept, threads
         sparse = sp.issparse(A)
-        if sparse and A.nnz > 0.15 * n * d and n * d <= 2**27:  # BLAS is faster, and the copy small
+        if sparse and A.nnz > DENSE * n * d and n * d <= 2**27:  # BLAS is faster, and the copy small
             A, sparse = A.toarray(), False
-        self.A: Any = sp.csr_array(A) if sparse else np.ascontiguousarray(A, dtype=np.float64)
-        self.sparse = sparse
-        self.transposed: Any = sp.csr_array(self.A.T) if sparse else None
+        self.rows = Rows(A, "rows") if sparse else None
+        self.A: Any = None if sparse else np.ascontiguousarray(A, dtype=np.float64)
 
     def __call__(self, weights: FloatArray) -> FloatArray:
         """[A 1]' diag(weights) [A 1], or A' diag(weights) A."""
-        if self.sparse:
-            scaled = sp.csr_array(
-                (self.A.data * np.repeat(weights, np.diff(self.A.indptr)), self.A.indices, self.A.indptr),
-                shape=self.A.shape,
-            )
-            gram = (self.transposed @ scaled).toarray()
-            sums = np.asarray(scaled.sum(axis=0)).reshape(-1)
+        if self.rows is not None:
+            gram = self.rows.gram(np.ascontiguousarray(weights), self.threads)
+            sums = self.rows.combine(np.ascontiguousarray(weights[:, None]))[:, 0] if self.intercept else None
         else:
             if np.min(weights) < 0:
                 gram = self.A.T @ (weights[:, None] * self.A)
@@ -47,7 +47,7 @@ class Gram:
                 root = np.sqrt(weights)[:, None] * self.A
                 gram = root.T @ root
             sums = weights @ self.A
-        if not self.intercept:
+        if sums is None or not self.intercept:
             return gram
         return np.block([[gram, sums[:, None]], [sums[None, :], np.array([[weights.sum()]])]])
 
@@ -59,6 +59,7 @@ def newton(
     most: int,
     start: Candidate | None = None,
     look: Callable[[Candidate, int], bool] | None = None,
+    threads: int = 1,
 ) -> tuple[Candidate, int]:
     """Newton's method with a line search, output by output, for smooth losses and an l2 penalty.
 
@@ -66,7 +67,7 @@ def newton(
     so far) returns True.
     """
     if "weighted" not in model.shared:  # its copies of the data serve all penalties of a path
-        model.shared["weighted"] = Gram(model.A, model.intercept)
+        model.shared["weighted"] = Gram(model.A, model.intercept, threads)
     gram = model.shared["weighted"]
     w = np.zeros((model.d, model.outputs)) if start is None else start.w.copy()
     c = np.zeros(model.outputs) if start is None else start.c.copy()
