@@ -190,13 +190,13 @@ CONSTANT, VANISHING, RECURRENT = range(3)
 
 
 class Run:
-    """Steps of a plan on G(Bx) + sum_i h_i(x_i), and the point they have reached."""
+    """Steps of a plan on G(Bx) + sum_i h_i(x_i), and the point they have reached; `smooth` as in `Objective`."""
 
     def __init__(
         self,
         matrix: Matrix,
         coordinates: Terms,
-        smooth: float | Terms,
+        smooth: float | Terms | None,
         plan: Plan,
         *,
         cells: NDArray[np.uint32] | None,
@@ -206,7 +206,6 @@ class Run:
         threads: int = 1,
         pack: int = 0,
     ) -> None:
-        quadratic = not isinstance(smooth, Terms)
         self._matrix = matrix
         self._outputs = x0.shape[1]
         self._core = _core.start(
@@ -216,7 +215,7 @@ class Run:
             coordinate=coordinates.core,
             centers=coordinates.centers,
             weights=coordinates.weights,
-            gain=smooth if quadratic else None,
+            gain=None if isinstance(smooth, Terms) else smooth,
             image=smooth.core if isinstance(smooth, Terms) else None,
             image_centers=smooth.centers if isinstance(smooth, Terms) else None,
             image_weights=smooth.weights if isinstance(smooth, Terms) else None,

@@ -17,7 +17,7 @@ from coordwise.kernels import (
     inspect_sparse,
     survey,
 )
-from coordwise.validation import check_range, check_unmasked
+from coordwise.validation import FloatArray, check_range, check_unmasked
 
 LARGEST_PACKED = 2**35  # bytes; more is not copied for speed
 LARGEST_MAPPED = 2**30  # nor is more than this of a memory-mapped file, which may be one because it is large
@@ -78,6 +78,35 @@ class Rows(Matrix):
         self.nnz = int(values.size)
         self.copied = bool(reasons)
         self.storage = f"{kind}; copied once: {', '.join(reasons)}" if reasons else f"{kind}; used in place"
+
+    @property
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        """The dense array; or values, indices and where each coordinate starts."""
+        return self._arrays
+
+    @property
+    def dense(self) -> NDArray[Any] | None:
+        """The matrix itself, coordinates as rows, if it is dense."""
+        return self._arrays[0] if self._sparse_width is None else None
+
+    def squares(self) -> FloatArray:
+        """sum_i b_ij^2 for every j: the squared norms in the other direction."""
+        if self._sparse_width is None:
+            return np.einsum("ij,ij->j", self._arrays[0], self._arrays[0], dtype=np.float64)
+        values, places, _ = self._arrays
+        sums: Any = np.bincount(places, np.square(values, dtype=np.float64), minlength=self.width)
+        return sums
+
+    def part(self, chosen: NDArray[np.intp]) -> Rows:
+        """The given coordinates alone, copied."""
+        if self._sparse_width is None:
+            return Rows(self._arrays[0][chosen])
+        values, places, starts = self._arrays
+        lengths = np.diff(starts)[chosen]
+        ends = np.cumsum(lengths)
+        at = np.arange(ends[-1]) + np.repeat(starts[chosen] - ends + lengths, lengths)
+        ends = np.concatenate([[0], ends]).astype(starts.dtype)
+        return Rows(sp.csr_array((values[at], places[at], ends), shape=(len(chosen), self.width)))
 
     @property
     def lengths(self) -> NDArray[np.int64]:

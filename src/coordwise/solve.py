@@ -99,7 +99,7 @@ def solve(
     del x
     log = Log(objective, schedule, run, tol=tol, every=every, growth=growth, begun=begun)
     restarts = Restarts() if schedule.restarts else None
-    status = Status.INCONSISTENT if isinstance(objective, LinearSystem) and objective.inconsistent else None
+    status = Status.INCONSISTENT if isinstance(objective, LinearSystem) and objective.inconsistent(tol) else None
     try:
         log.record()
         while status is None:

@@ -186,7 +186,7 @@ def _newton(model: LinearModel, options: _Options) -> Outcome:
 
 
 def _progress(model: LinearModel, found: Candidate, steps: int) -> Progress:
-    return Progress(steps, float(steps), 0.0, found.value, found.gap, model.scale, 0, np.nan)
+    return Progress(steps, float(steps), 0.0, found.value, found.gap, model.scale, 0, np.nan, lambda: found.w)
 
 
 def _dual(model: LinearModel, options: _Options) -> Outcome:

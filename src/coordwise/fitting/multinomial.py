@@ -129,7 +129,8 @@ def multinomial(
             memory = found.x
             steps += max(int(found.nit), 1)
         best = certificate(memory).better(best)
-        progress = Progress(steps, float(steps), time.perf_counter() - begun, best.value, best.gap, scale, 0, np.nan)
+        seconds, now = time.perf_counter() - begun, best.w.copy
+        progress = Progress(steps, float(steps), seconds, best.value, best.gap, scale, 0, np.nan, now)
         if callback is not None and says_stop(callback(progress)):
             status = Status.STOPPED
             break
