@@ -266,8 +266,8 @@ class SymmetricSystem(Objective):
             )
 
     def _check_symmetric(self) -> None:
-        """Av = A'v for two random v, up to rounding: an A that is not symmetric fails with probability one."""
-        v = np.random.default_rng(0).standard_normal((self.rows.count, 2))
+        """Av = A'v for a random v, up to rounding: an A that is not symmetric fails with probability one."""
+        v = np.random.default_rng(0).random((self.rows.count, 1))
         one, other = self.rows.dots(v), self.rows.combine(v)
         if np.abs(one - other).max() > 1e-6 * max(np.abs(one).max(), np.abs(other).max()):
             raise ValueError("A is not symmetric; use LinearSystem(A, b), or symmetrise it as (A + A.T)/2.")

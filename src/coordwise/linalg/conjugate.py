@@ -60,15 +60,14 @@ def cgls(
         yield now
 
 
-def cg(products: Products, b: FloatArray, x: FloatArray, inverse: FloatArray) -> Iterator[Iterate]:
-    """Minimise (1/2) <x, Ax> - <b, x> for a positive definite A, preconditioned by the diagonal `inverse` of 1/a_ii.
+def cg(products: Products, b: FloatArray, x: FloatArray, inverse: FloatArray | None) -> Iterator[Iterate]:
+    """Minimise (1/2) <x, Ax> - <b, x> for a positive definite A, preconditioned by the diagonal matrix `inverse`.
 
     x is overwritten. `moving` becomes False where a direction p has <p, Ap> <= 0: A is not positive definite there, or
     nothing is left to do.
     """
-    scale = inverse[:, None]
     r = b - products.forward(x) if x.any() else b.copy()
-    z = scale * r
+    z = r if inverse is None else inverse[:, None] * r
     p, gamma = z.copy(), _dots(r, z)
     now = Iterate(x, r, r)
     yield now
@@ -77,7 +76,7 @@ def cg(products: Products, b: FloatArray, x: FloatArray, inverse: FloatArray) ->
         alpha = _ratio(gamma, _dots(p, q))
         x += alpha * p
         r -= alpha * q
-        z = scale * r
+        z = r if inverse is None else inverse[:, None] * r
         before, gamma = gamma, _dots(r, z)
         p *= _ratio(gamma, before)
         p += z

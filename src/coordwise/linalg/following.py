@@ -19,7 +19,10 @@ RESTARTS_WITHOUT_GAIN = 2
 
 
 class Ending:
-    """What a followed iteration came to: its last (or best) point, why it ended, and its history."""
+    """What a followed iteration came to: its last point, why it ended, and its history.
+
+    Where the status is "converged", `gap` was computed from the point alone.
+    """
 
     def __init__(self, begun: float) -> None:
         self.begun = begun

@@ -64,7 +64,9 @@ class Request:
 
 def norms(columns: FloatArray) -> FloatArray:
     """The norm of every column."""
-    return np.sqrt(np.square(columns).sum(0))
+    if columns.shape[1] == 1:
+        return np.sqrt(np.array([columns[:, 0] @ columns[:, 0]]))
+    return np.sqrt(np.einsum("ik,ik->k", columns, columns))
 
 
 def matrix_of(A: Any, by: Literal["rows", "columns", "either"]) -> tuple[Rows, bool]:

@@ -30,7 +30,7 @@ SHORT = 128  # sides up to which a dense matrix is factorised at once
 LONG = 6000  # and beyond which it never is
 FACTOR = 12  # a factorisation costs about short/FACTOR iterations of conjugate gradients
 KACZMARZ_PASSES = 50  # over the sample, before it is given up
-TRIAL = 40  # steps of conjugate gradients before row action is thought of
+TRIAL = 30  # steps of conjugate gradients before row action is thought of
 FLAT = 10.0  # and |A| over a typical row norm from where it is better
 MORE_ROWS = 1.2  # with at least this many equations per unknown
 POWER_STEPS = 6
@@ -64,6 +64,7 @@ class System:
         self.goal = request.residual_goal
         self.norms2 = products.row_norms2()
         self.method = "none"
+        self.flat = False
         self.notes: list[str] = []
 
     def solved(self, method: str) -> Result:
@@ -116,7 +117,7 @@ class System:
         rng = np.random.default_rng(self.request.seed)
         rows = self.products.rows()
         while self.m >= size * WORTH:
-            chosen = np.sort(rng.choice(self.m, size, replace=False))
+            chosen = np.sort(rng.choice(self.m, size, replace=False, shuffle=False))
             products = Products(rows.part(chosen), True)
             part = None if weights is None else weights[chosen]
             share = products.matrix.nnz / max(rows.nnz, 1)
@@ -166,22 +167,28 @@ class System:
             if ending.status is None:
                 self.factorise(whole)
         elif auto:
-            self.conjugate(whole, self.goal, TRIAL)
-            if ending.status is None and self.flat_rows(whole):
+            self.conjugate(whole, self.goal, None, then_rows=True)
+            if self.flat:
                 beta = 0.0 if whole.weights is None else 1.0
                 left = self.request.maxiter - ending.passes
                 ending.status = self.by_rows(whole, self.goal, NUACDM(beta=beta, sigma="adaptive"), "nu_acdm", left)
         if ending.status is None:
             self.conjugate(whole, self.goal, None)
 
-    def conjugate(self, part: Part, aim: FloatArray, limit: float | None) -> Status | None:
-        """CGLS from where we are; how it ended, None if the limit on iterations came first."""
+    def conjugate(self, part: Part, aim: FloatArray, limit: float | None, *, then_rows: bool = False) -> Status | None:
+        """CGLS from where we are; how it ended, None if the limit on iterations came first.
+
+        With `then_rows`, it also ends where row action promises more: `flat` is then True.
+        """
         products, b, weights = part.products, part.b, part.weights
         looks = 0
 
         def judge(now: Iterate) -> Status | None:
             nonlocal looks
             looks += 1
+            if then_rows and looks == TRIAL and self.flat_rows(part):
+                self.flat = True
+                return Status.STOPPED
             asked = looks % CHECK_EVERY == 0 or not now.moving
             return Status.INCONSISTENT if asked and certainly_inconsistent(now, b, self.goal, weights) else None
 
@@ -197,7 +204,9 @@ class System:
             judge=judge,
             share=part.share,
         ).status
-        if status is Status.INCONSISTENT:
+        if self.flat and status is Status.STOPPED:
+            status = self.ending.status = None
+        elif status is Status.INCONSISTENT:
             self.notes.append(NO_SOLUTION)
         elif not part.whole and status in (Status.CONVERGED, Status.STALLED):
             self.ending.status = None  # the other equations have the last word
@@ -277,11 +286,12 @@ class System:
 
     def result(self) -> Result:
         """With the residual on all equations at the point returned."""
-        gap = self.residual(self.ending.x)
-        if self.ending.status is Status.STALLED and np.all(gap <= self.goal):
-            self.ending.status = Status.CONVERGED
+        ending = self.ending
+        gap = ending.gap if ending.status is Status.CONVERGED else self.residual(ending.x)
+        if ending.status is Status.STALLED and np.all(gap <= self.goal):
+            ending.status = Status.CONVERGED
         return result_of(
-            self.ending,
+            ending,
             self.request,
             gap=gap,
             goal=self.goal,
