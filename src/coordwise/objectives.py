@@ -166,6 +166,14 @@ class LinearSystem(Objective):
             n = self.rows.width
             self.image0 = check_array("center", center, (n,) if self.flat else (n, self.outputs)).reshape(n, -1).copy()
         self.scale = np.sqrt(np.square(b).sum(0))
+        self._norms2: FloatArray | None = None
+
+    @property
+    def curvature(self) -> FloatArray:
+        """|a_i|^2, computed once: a run asks several times."""
+        if self._norms2 is None:
+            self._norms2 = self.rows.norms2()
+        return self._norms2.copy()
 
     def inconsistent(self, tol: float) -> bool:
         """Whether the right-hand sides of zero rows alone are more than tol |b|."""
