@@ -66,8 +66,9 @@ def solve(
     Returns
     -------
     (x, info) or Result
-        As in `kaczmarz`. A system without a solution has the status "inconsistent" where that can be certified, and is
-        not turned into a least-squares problem: `lstsq` does that.
+        As in `kaczmarz`; where conjugate gradients did not converge, x is their last point. A system without a solution
+        has the status "inconsistent" where that can be certified, and is not turned into a least-squares problem:
+        `lstsq` does that.
 
     Raises
     ------

@@ -223,7 +223,7 @@ class System:
         within = replace(request, maxiter=max(int(most), 1), time_limit=limit, x0=None)
         result = run_objective(objective, within, method, watch)
         self.method = f"{name} on {part.what}"
-        ending.x = result.w.reshape(self.n, -1)
+        ending.x, ending.gap = result.w.reshape(self.n, -1), np.atleast_1d(np.asarray(result.gap))
         history = result.history
         for iterations, passes, gap in zip(history.iterations, history.passes, history.gap, strict=True):
             done = ending.passes + part.share * float(passes)
