@@ -72,7 +72,7 @@ def test_massively_overdetermined():
     check(A, b, result.w, 1e-6)
     result = linalg.kaczmarz(A, b, rtol=1e-6, random_state=0, full_output=True)
     assert result.converged
-    assert result.passes <= 1.01  # a record's worth, and far less is needed
+    assert result.passes < 0.5
     check(A, b, result.w, 1e-6)
 
 

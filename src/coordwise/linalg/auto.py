@@ -7,7 +7,7 @@ Five observations decide, and the result says which:
   is checked on all equations, and where it does not hold the sample grows fourfold, until it is the whole system.
 * Where the rows are very many, plain Kaczmarz solves the sample: it needs about 2 n log(1/rtol) rows, whatever the
   spectrum. Elsewhere conjugate gradients on the normal equations need the fewest passes.
-* Where thirty steps of conjugate gradients were not enough and |A| is ten times a typical row norm or more, as for rays
+* Where a dozen steps of conjugate gradients come not far and |A| is ten times a typical row norm or more, as for rays
   through an image, NU_ACDM goes on: the iterations of conjugate gradients grow with |A|, its passes with the row norms.
 * A short side of up to about a hundred makes a dense factorisation cheaper than any iteration; a longer one only where
   conjugate gradients have already cost as much.

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from coordwise.kernels import NO_PACKING
 from coordwise.linalg.consistency import NO_SOLUTION, Watch
 from coordwise.linalg.products import Products
 from coordwise.linalg.request import Request, answer, matrix_of, norms, request_of
@@ -263,7 +264,12 @@ def run_rows(rows: Rows, request: Request, method: Callable[[Objective], Method]
         notes.append(f"{zeros} zero row{'s' * (zeros > 1)} left out")
     if beta:
         notes.append("rows scaled to norm 1")
-    result = run_objective(objective, request, method(objective), watch)
+    # About 30 rows per unknown are needed at least: where they are a small part, it is looked at after as many, and a
+    # compact copy of all rows would not pay.
+    every = min(1.0, max(30 * rows.width / rows.count, 0.05))
+    if every < 1.0:
+        rows.packing = NO_PACKING
+    result = run_objective(objective, request, method(objective), watch, every)
     if watch.found:
         notes.append(NO_SOLUTION)
         result = replace(result, status=Status.INCONSISTENT)
@@ -273,7 +279,9 @@ def run_rows(rows: Rows, request: Request, method: Callable[[Objective], Method]
     return replace(result, notes=tuple(notes))
 
 
-def run_objective(objective: Objective, request: Request, method: Method, watch: Watch | None = None) -> Result:
+def run_objective(
+    objective: Objective, request: Request, method: Method, watch: Watch | None = None, every: float = 1.0
+) -> Result:
     """`coordwise.solve` with the request's limits; `objective.scale` is the goal itself, so tol = 1."""
 
     def callback(progress: Progress) -> bool:
@@ -289,6 +297,7 @@ def run_objective(objective: Objective, request: Request, method: Method, watch:
         random_state=request.seed,
         x0=None if request.x0 is None or isinstance(objective, LinearSystem) else request.shaped(request.x0),
         callback=callback,
+        record_every=every if request.callback is None else 1.0,
         record_growth=0.5 if request.callback is None else 0.0,
         n_jobs=request.n_jobs,
     )

@@ -30,10 +30,11 @@ SHORT = 128  # sides up to which a dense matrix is factorised at once
 LONG = 6000  # and beyond which it never is
 FACTOR = 12  # a factorisation costs about short/FACTOR iterations of conjugate gradients
 KACZMARZ_PASSES = 50  # over the sample, before it is given up
-TRIAL = 30  # steps of conjugate gradients before row action is thought of
+TRIAL = 12  # steps of conjugate gradients before row action is thought of
+SOON = 30  # unless so many more promise to be enough
 FLAT = 10.0  # and |A| over a typical row norm from where it is better
 MORE_ROWS = 1.2  # with at least this many equations per unknown
-POWER_STEPS = 6
+POWER_STEPS = 4
 CHECK_EVERY = 8  # steps between two questions whether the system has a solution
 TRIES = 3  # at one sample
 
@@ -186,7 +187,7 @@ class System:
         def judge(now: Iterate) -> Status | None:
             nonlocal looks
             looks += 1
-            if then_rows and looks == TRIAL and self.flat_rows(part):
+            if then_rows and looks == TRIAL and not self.soon(now, aim) and self.flat_rows(part):
                 self.flat = True
                 return Status.STOPPED
             asked = looks % CHECK_EVERY == 0 or not now.moving
@@ -237,6 +238,12 @@ class System:
             ending.status = result.status
         return ending.status or result.status
 
+    def soon(self, now: Iterate, aim: FloatArray) -> bool:
+        """Whether conjugate gradients, going on at the rate of their last steps, need no more than `SOON` of them."""
+        here, before = np.maximum(norms(now.residual), aim), self.ending.rows[-1 - TRIAL // 3][3]
+        rate = np.log(np.maximum(before / here, 1.0)) / (TRIAL // 3)
+        return bool(np.all(np.log(here / aim) <= SOON * rate))
+
     def flat_rows(self, part: Part) -> bool:
         """Whether |A| is far more than a typical row norm: then row action needs fewer passes than conjugate gradients.
 
@@ -256,7 +263,7 @@ class System:
         if largest <= FLAT * typical:
             return False
         self.notes.append(
-            f"{TRIAL} steps of cgls were not enough, and |A| is {largest / typical:.3g} times a typical row norm"
+            f"{TRIAL} steps of cgls came not far, and |A| is {largest / typical:.3g} times a typical row norm"
         )
         return True
 
