@@ -331,6 +331,11 @@ class TestSolve:
         assert any("rows scaled" in note for note in result.notes)
         assert np.linalg.norm(A @ (result.w - 1)) <= 1e-8 * np.linalg.norm(A @ np.ones(200))
 
+    def test_rank_is_reported(self):
+        A = spectrum(60, 40, np.linspace(1, 0.3, 15))
+        assert "rank 15 of at most 40" in linalg.solve(A, A @ np.ones(40), full_output=True).notes
+        assert "rank 15 of at most 40" in linalg.lstsq(A, np.ones(60), full_output=True).notes
+
     def test_dense_systems_too_hard_for_iterations_are_factorised(self):
         A = spectrum(300, 300, np.geomspace(1, 1e-6, 300))
         result = linalg.solve(A, A @ np.ones(300), rtol=1e-10, full_output=True)

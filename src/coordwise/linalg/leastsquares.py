@@ -214,12 +214,14 @@ class Problem:
         """QR."""
         assert self.products.dense is not None
         ending = self.ending
-        ending.x = factorised(self.products.dense, self.request.b, self.request.x0, weights=None, damp=self.damp)
+        dense, short = self.products.dense, min(self.products.shape)
+        ending.x, rank = factorised(dense, self.request.b, self.request.x0, weights=None, damp=self.damp)
         ending.gap = self.gradient(ending.x)
-        ending.passes = min(self.products.shape) / 12
+        ending.passes = short / 12
         ending.record(ending.gap)
         ending.status = Status.CONVERGED if np.all(ending.gap <= self.goal) else Status.STALLED
-        return self.result("direct (QR)")
+        notes = (f"rank {rank} of at most {short}",) if rank < short else ()
+        return replace(self.result("direct (QR)"), notes=notes)
 
     def result(self, method: str) -> Result:
         """Of what was not done by the kernel."""

@@ -271,12 +271,14 @@ class System:
         """QR; sets a status if its answer solves all equations, or certifies that nothing does."""
         assert part.products.dense is not None
         ending = self.ending
-        x = factorised(part.products.dense, part.b, self.request.x0, weights=part.weights)
+        x, rank = factorised(part.products.dense, part.b, self.request.x0, weights=part.weights)
         ending.passes += part.share * part.short / FACTOR
         gap = self.residual(x)
         better = np.all(np.isfinite(x)) and np.max(gap / self.goal) <= np.max(ending.gap / self.goal)
         if better:
             ending.x, ending.gap, self.method = x, gap, f"direct (QR) on {part.what}"
+            if part.whole and rank < part.short:
+                self.notes.append(f"rank {rank} of at most {part.short}")
         ending.record(ending.gap)
         if np.all(ending.gap <= self.goal):
             ending.status = Status.CONVERGED
