@@ -301,6 +301,8 @@ class TestSolve:
         chosen = linalg.solve(tall, tall @ np.ones(200), random_state=0, full_output=True)
         assert chosen.method == "kaczmarz on 3200 of 20000 rows"
         assert chosen.passes < 3
+        assert chosen.passes == chosen.history.passes[-1]
+        assert chosen.gap == chosen.history.gap[-1]
         less = linalg.solve(tall[:5000], tall[:5000] @ np.ones(200), random_state=0, full_output=True)
         assert less.method == "cgls on 800 of 5000 rows"
 

@@ -134,6 +134,7 @@ class System:
             if ending.status is None:
                 ending.gap = self.residual(ending.x)
                 ending.passes += 1
+                ending.record(ending.gap)
                 worst = float(np.max(ending.gap / self.goal))
                 if worst <= 1:
                     ending.status = Status.CONVERGED
@@ -249,7 +250,7 @@ class System:
 
         Those need about |A| |A^-1| iterations, NU_ACDM about (mean of |a_i|) |A^-1| passes, each up to a constant.
         """
-        if self.m < MORE_ROWS * self.n:
+        if np.count_nonzero(self.norms2) < MORE_ROWS * self.n:
             return False
         v = np.random.default_rng(self.request.seed).standard_normal((self.n, 1))
         weights = np.ones(self.m) if part.weights is None else part.weights
