@@ -35,9 +35,10 @@ def cgls(
     x is overwritten. From x = 0 the limit is the solution of smallest norm.
     """
     squared = None if weights is None else weights[:, None]
+    short, long = np.empty_like(x), np.empty_like(b)  # for products that are needed for a moment only
 
     def weighted(u: FloatArray) -> FloatArray:
-        return u if squared is None else squared * u
+        return u if squared is None else np.multiply(squared, u, out=long)
 
     r = b - products.forward(x) if x.any() else b.copy()
     s = products.backward(weighted(r)) - damp**2 * x
@@ -46,9 +47,10 @@ def cgls(
     yield now
     while True:
         q = products.forward(p)
-        alpha = _ratio(gamma, _dots(weighted(q), q) + damp**2 * _dots(p, p))
-        x += alpha * p
-        r -= alpha * q
+        alpha = _ratio(gamma, _dots(weighted(q), q) + (damp**2 * _dots(p, p) if damp else 0.0))
+        x += np.multiply(alpha, p, out=short)
+        q *= alpha
+        r -= q
         s = products.backward(weighted(r))
         if damp:
             s -= damp**2 * x
@@ -69,14 +71,17 @@ def cg(products: Products, b: FloatArray, x: FloatArray, inverse: FloatArray | N
     r = b - products.forward(x) if x.any() else b.copy()
     z = r if inverse is None else inverse[:, None] * r
     p, gamma = z.copy(), _dots(r, z)
+    short = np.empty_like(x)  # for a product that is needed for a moment only
     now = Iterate(x, r, r)
     yield now
     while True:
         q = products.forward(p)
         alpha = _ratio(gamma, _dots(p, q))
-        x += alpha * p
-        r -= alpha * q
-        z = r if inverse is None else inverse[:, None] * r
+        x += np.multiply(alpha, p, out=short)
+        q *= alpha
+        r -= q
+        if inverse is not None:
+            np.multiply(inverse[:, None], r, out=z)
         before, gamma = gamma, _dots(r, z)
         p *= _ratio(gamma, before)
         p += z
