@@ -345,14 +345,15 @@ NB_MODULE(_core, m) {
         const Matrix& of = nb::cast<const Matrix&>(matrix);
         const std::size_t count = of.count(), width = of.width();
         require(count > 0 && outputs > 0, "nothing to solve: no coordinates or no outputs");
-        require(gain.has_value() != image.has_value(), "give either gain or image");
+        require(!gain || !image, "give gain or image, or neither for a symmetric matrix");
+        require(gain || image || count == width, "a symmetric matrix must be square");
         Problem problem;
         problem.outputs = outputs;
         problem.threads = threads;
         problem.coordinate = coordinate;
         problem.centers = pointer(centers, count, outputs, "centers have the wrong shape");
         problem.weights = pointer(weights, count, "weights have the wrong length");
-        problem.quadratic = gain.has_value();
+        problem.part = gain ? Part::quadratic : image ? Part::separable : Part::symmetric;
         problem.gain = gain.value_or(1.0);
         problem.minus_last = minus_last;
         if (image) problem.image = *image;

@@ -12,16 +12,19 @@
 
 namespace coordwise {
 
+// What G is (see below).
+enum class Part : int { quadratic, separable, symmetric };
+
 // min over x in R^(N x K)   sum_k [ G(B x_k) + sum_i h_i(x_ik) ],   h_i the conjugate of `coordinate` (see term.hpp).
 // G is (gain/2)|v|^2 (or (gain/2)(|v|^2 - 2 v_last^2), see `QuadraticSmooth`), or separable with derivative
-// `image.derivative` (centres m x K, weights m).
+// `image.derivative` (centres m x K, weights m); or B is symmetric and G(Bx) = <x, Bx>/2.
 struct Problem {
   std::size_t outputs = 1;
   std::size_t threads = 1;  // over groups of outputs
   Term coordinate;
   const double* centers = nullptr;  // N x K
   const double* weights = nullptr;  // N, or null for ones
-  bool quadratic = true;
+  Part part = Part::quadratic;
   double gain = 1;
   bool minus_last = false;
   Term image;
@@ -29,8 +32,8 @@ struct Problem {
   const double* image_weights = nullptr;
 };
 
-// Whether the kernel copies the rows next to their coordinates, and in which precision (store.hpp): for a quadratic G
-// and sparse storage with 32-bit indices; ignored elsewhere.
+// Whether the kernel copies the rows next to their coordinates, and in which precision (store.hpp): for a quadratic
+// G(Bx) and sparse storage with 32-bit indices; ignored elsewhere.
 enum class Pack : int { no = 0, values_as_they_are = 1, values_in_single = 2 };
 
 // One method on one problem.

@@ -24,7 +24,7 @@ struct QuadraticSmooth {
 
   // g[k] = <b_i, G'(v_k)> at v = u - x v (accelerated, P = 2: the image holds u_1..u_K, v_1..v_K) or v = u (plain)
   template <int K, int P, class Slice>
-  void gradient(const Slice& row, const double* image, double x, double* g) const {
+  void gradient(std::uint32_t, const Slice& row, const double* image, double x, double* g) const {
     double sums[K * P];
     dot<K * P, K * P>(row, image, K * P, sums);
     if (minus != none && row.length > 0 && row.at(row.length - 1) == minus) {
@@ -32,6 +32,15 @@ struct QuadraticSmooth {
       for (int e = 0; e < K * P; ++e) sums[e] -= twice * image[minus * K * P + e];
     }
     for (int k = 0; k < K; ++k) g[k] = P == 2 ? gain * (sums[k] - x * sums[K * (P - 1) + k]) : gain * sums[k];
+  }
+};
+
+// B symmetric and G(Bx) = <x, Bx>/2: coordinate i of its gradient stands in the image, so a step reads one entry of it
+struct SymmetricSmooth {
+  template <int K, int P, class Slice>
+  void gradient(std::uint32_t i, const Slice&, const double* image, double x, double* g) const {
+    const double* at = image + std::size_t{i} * K * P;
+    for (int k = 0; k < K; ++k) g[k] = P == 2 ? at[k] - x * at[K * (P - 1) + k] : at[k];
   }
 };
 
@@ -43,7 +52,7 @@ struct SeparableSmooth {
   std::size_t stride;     // of the centres
 
   template <int K, int P, class Slice>
-  void gradient(const Slice& row, const double* image, double x, double* g) const {
+  void gradient(std::uint32_t, const Slice& row, const double* image, double x, double* g) const {
     for (int k = 0; k < K; ++k) g[k] = 0;
     for (std::size_t t = 0; t < row.length; ++t) {
       const std::size_t j = row.at(t);
@@ -246,7 +255,7 @@ class Kernel final : public Engine {
       const double s = weight(i);
       double g[K], change[K * P];
       if constexpr (P == 2) m.begin();
-      smooth_.template gradient<K, P>(row, image_.data(), P == 2 ? m.x : 0.0, g);
+      smooth_.template gradient<K, P>(i, row, image_.data(), P == 2 ? m.x : 0.0, g);
       bool moved = false;
       for (int k = 0; k < K; ++k) {
         if constexpr (P == 2) {

@@ -179,3 +179,62 @@ def test_sparse_multinomial(penalty, weighted, intercept, storage, monkeypatch):
     for _ in range(30):
         W = found.w + 1e-3 * rng.standard_normal(found.w.shape)
         assert value(W, found.c) >= found.value[0] - found.gap[0] - 1e-13
+
+
+@pytest.mark.parametrize("strategy", ["newton", "working_set", "gram", "dual"])
+def test_ctrl_c_leaves_the_best_point_so_far(strategy):
+    A, b, _ = data(n=60, d=20)
+    squared = strategy == "gram"
+    penalty = ElasticNet(1e-3, 0.0) if strategy == "working_set" else ElasticNet(0.0, 1e-3)
+    signs = np.where(b > np.median(b), 1.0, -1.0)
+    problem = cw.ERM(A, b if squared else signs, loss="squared" if squared else "logistic", penalty=penalty)
+    model = LinearModel(problem, strategy != "dual")
+
+    def interrupt(progress):
+        raise KeyboardInterrupt
+
+    found = fit(model, tol=1e-15, strategy=strategy, callback=interrupt)
+    assert found.status is Status.INTERRUPTED
+    assert np.all(found.value <= model.scale)
+    assert np.isfinite(found.gap).all()
+
+
+def test_ctrl_c_within_a_run_on_a_working_set_is_not_swallowed(monkeypatch):
+    from coordwise.fitting import proximal
+
+    def interrupted(*args, **options):
+        return cw.solve(*args, **options | {"callback": _press})
+
+    def _press(progress):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(proximal, "solve", interrupted)
+    A, b, _ = data(n=60, d=20)
+    found = fit(LinearModel(cw.ERM(A, b, penalty="l1", lam=1e-3), True), tol=1e-12, strategy="working_set")
+    assert found.status is Status.INTERRUPTED
+
+
+@pytest.mark.parametrize("penalty", [ElasticNet(0.01, 0.0), ElasticNet(0.0, 0.01)], ids=["l1", "l2"])
+def test_ctrl_c_with_several_classes(penalty):
+    from coordwise.fitting.multinomial import multinomial
+
+    A, b, _ = data()
+    codes = np.searchsorted(np.quantile(b, [0.3, 0.7]), b)
+
+    def interrupt(progress):
+        raise KeyboardInterrupt
+
+    how = sparse_multinomial if penalty.l1 else multinomial
+    found = how(
+        A,
+        codes,
+        3,
+        penalty if penalty.l1 else penalty.l2,
+        None,
+        intercept=True,
+        tol=1e-16,
+        most=500,
+        callback=interrupt,
+    )
+    assert found.status is Status.INTERRUPTED
+    assert np.isfinite(found.value[0])

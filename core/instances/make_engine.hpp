@@ -23,7 +23,7 @@ std::unique_ptr<Engine> make_engine(const Rows& rows, const Problem& problem, co
           using Made = std::remove_pointer_t<decltype(type)>;
           shares[t].push_back(std::make_unique<Made>(rows, smooth, problem, first, plan, stream, x0, image0));
         };
-        if constexpr (Rows::packs && std::is_same_v<Smooth, QuadraticSmooth>) {
+        if constexpr (Rows::packs && !std::is_same_v<Smooth, SeparableSmooth>) {
           using Value = std::remove_const_t<std::remove_pointer_t<decltype(Rows::Slice::values)>>;
           auto packed = [&](auto value, auto place) {
             using Form = Packed<decltype(value), decltype(place)>;
@@ -43,8 +43,10 @@ std::unique_ptr<Engine> make_engine(const Rows& rows, const Problem& problem, co
         plan.accelerated ? made(static_cast<Kernel<Rows, Smooth, K, 2>*>(nullptr))
                          : made(static_cast<Kernel<Rows, Smooth, K, 1>*>(nullptr));
       };
-      if (problem.quadratic) {
+      if (problem.part == Part::quadratic) {
         add(QuadraticSmooth{problem.gain, problem.minus_last ? rows.width() - 1 : QuadraticSmooth::none});
+      } else if (problem.part == Part::symmetric) {
+        add(SymmetricSmooth{});
       } else {
         const double* centers = problem.image_centers ? problem.image_centers + first : nullptr;
         add(SeparableSmooth{problem.image, centers, problem.image_weights, problem.outputs});

@@ -4,7 +4,7 @@ from coordwise import losses, penalties, theory
 from coordwise.erm import ERM
 from coordwise.methods import ACDM, APCG, APPROX, NUACDM, RCDM, SDCA, ACDMns, Kaczmarz, NUACDMns
 from coordwise.minimize import Minimum, minimize
-from coordwise.objectives import LeastSquares, LinearSystem
+from coordwise.objectives import LeastSquares, LinearSystem, SymmetricSystem
 from coordwise.recording import Progress
 from coordwise.results import Constants, History, Result, Status
 from coordwise.solve import solve
@@ -30,6 +30,7 @@ __all__ = [
     "Progress",
     "Result",
     "Status",
+    "SymmetricSystem",
     "losses",
     "minimize",
     "penalties",

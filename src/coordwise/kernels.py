@@ -196,13 +196,13 @@ CONSTANT, VANISHING, RECURRENT = range(3)
 
 
 class Run:
-    """Steps of a plan on G(Bx) + sum_i h_i(x_i), and the point they have reached."""
+    """Steps of a plan on G(Bx) + sum_i h_i(x_i), and the point they have reached; `smooth` as in `Objective`."""
 
     def __init__(
         self,
         matrix: Matrix,
         coordinates: Terms,
-        smooth: float | Terms,
+        smooth: float | Terms | None,
         plan: Plan,
         *,
         cells: NDArray[np.uint32] | None,
@@ -213,7 +213,6 @@ class Run:
         threads: int = 1,
         pack: int = 0,
     ) -> None:
-        quadratic = not isinstance(smooth, Terms)
         self._matrix = matrix
         self._outputs, self._seed = x0.shape[1], seed
         self._core = _core.start(
@@ -223,7 +222,7 @@ class Run:
             coordinate=coordinates.core,
             centers=coordinates.centers,
             weights=coordinates.weights,
-            gain=smooth if quadratic else None,
+            gain=None if isinstance(smooth, Terms) else smooth,
             minus_last=minus_last,
             image=smooth.core if isinstance(smooth, Terms) else None,
             image_centers=smooth.centers if isinstance(smooth, Terms) else None,

@@ -15,16 +15,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from coordwise.kernels import Shape, Terms
+from coordwise.kernels import Run, Shape, Terms
 from coordwise.results import Certificate
 from coordwise.rows import Rows
 from coordwise.validation import FloatArray, check_array, check_number, check_range
 
-__all__ = ["LeastSquares", "LinearSystem", "Objective", "Sums", "targets"]
+__all__ = ["LeastSquares", "LinearSystem", "Objective", "Sums", "SymmetricSystem", "targets"]
 
 Sums = Callable[[FloatArray], dict[str, FloatArray]]
 
@@ -38,8 +39,8 @@ class Objective(ABC):
         B by coordinate.
     coordinates : Terms
         h_i, as scaled conjugates.
-    smooth : float or Terms
-        G(v) = (smooth/2) |v|^2, or a separable G.
+    smooth : float, Terms or None
+        G(v) = (smooth/2) |v|^2, or a separable G. None: B is symmetric and G(Bx) = <x, Bx>/2.
     image0 : ndarray or None
         Added to Bx before G is applied.
     minus_last : bool
@@ -52,7 +53,7 @@ class Objective(ABC):
 
     rows: Rows
     coordinates: Terms
-    smooth: float | Terms
+    smooth: float | Terms | None
     image0: FloatArray | None = None
     minus_last = False
     outputs: int
@@ -74,7 +75,9 @@ class Objective(ABC):
 
     @property
     def curvature(self) -> FloatArray:
-        """sum_j M_j b_ij^2: the coordinate smoothness of G(Bx) alone."""
+        """The coordinate smoothness of G(Bx) alone: sum_j M_j b_ij^2, or b_ii for a symmetric B."""
+        if self.smooth is None:
+            raise NotImplementedError("an objective with a symmetric B knows its diagonal")
         if not isinstance(self.smooth, Terms):
             signs = None
             if self.minus_last:
@@ -108,6 +111,10 @@ class Objective(ABC):
         image = self.image(x)
         return image, self.certificate(image, lambda omega: self.rows.sums(self.coordinates, x, omega))
 
+    def certify_run(self, run: Run) -> Certificate:
+        """The certificate at a run's current point, from the images it keeps."""
+        return self.certificate(run.image(), run.sums)
+
     def certify(self, x: FloatArray) -> Certificate:
         """The certificate at x (N x K), computed from nothing but x."""
         return self.exact(x)[1]
@@ -137,13 +144,16 @@ class LinearSystem(Objective):
 
     The certificate is the residual norm |b - Ax|; a run stops when |b - Ax| <= tol |b| for every right-hand side. The
     system must have a solution, otherwise the objective is unbounded below: use `LeastSquares`. In a result, `w` is the
-    solution x (of smallest norm if there are several, from the default start) and `x` the multipliers y.
+    solution x (of smallest norm if there are several, from the default start) and `x` the multipliers y. With `center`
+    c the objective is (1/2) |A'y + c|^2 - <b, y>, x = A'y + c, and the solution is the one nearest to c.
 
     Parameters
     ----------
     A : array or scipy sparse array, shape (m, n)
         Used in place if its rows are contiguous.
     b : array of shape (m,) or (m, K)
+    center : array of shape (n,) or (n, K), optional
+        Zeros by default.
 
     Raises
     ------
@@ -153,26 +163,37 @@ class LinearSystem(Objective):
 
     certificate_name = "residual norm"
 
-    def __init__(self, A: Any, b: Any) -> None:
-        self.rows = Rows(A, "rows")
+    def __init__(self, A: Any, b: Any, *, center: Any = None) -> None:
+        self.rows = A if isinstance(A, Rows) else Rows(A, "rows")
         b, self.flat = targets(b, self.rows.count, "rows of A")
         self.outputs = b.shape[1]
         self.smooth = 1.0
         self.coordinates = Terms(Shape(), 1.0, -b, None)
-        self._norm = np.sqrt(np.square(b).sum(0))
+        if center is not None:
+            n = self.rows.width
+            self.image0 = check_array("center", center, (n,) if self.flat else (n, self.outputs)).reshape(n, -1).copy()
+        self.scale = np.sqrt(np.square(b).sum(0))
+        self._norms2: FloatArray | None = None
 
     @property
-    def inconsistent(self) -> bool:
-        """Whether a zero row has a non-zero right-hand side."""
+    def curvature(self) -> FloatArray:
+        """|a_i|^2, computed once: a run asks several times."""
+        if self._norms2 is None:
+            self._norms2 = self.rows.norms2()
+        return self._norms2.copy()
+
+    def inconsistent(self, tol: float) -> bool:
+        """Whether the right-hand sides of zero rows alone are more than tol |b|."""
         centers = self.coordinates.centers
         assert centers is not None
-        return bool(np.any(centers[self.curvature == 0] != 0))
+        zero = self.curvature == 0
+        return bool(zero.any() and np.any(np.sqrt(np.square(centers[zero]).sum(0)) > tol * self.scale))
 
     def certificate(self, image: FloatArray, sums: Sums) -> Certificate:
         """|b - Ax| at x = image."""
         s = sums(image)
         value = s["value"] + np.square(image).sum(0) / 2
-        return Certificate(value, np.sqrt(s["gradient2"]), self._norm, np.full(self.outputs, np.nan))
+        return Certificate(value, np.sqrt(s["gradient2"]), self.scale, np.full(self.outputs, np.nan))
 
     def solution(self, image: FloatArray) -> FloatArray:
         """The solution x = A'y."""
@@ -197,20 +218,100 @@ class LeastSquares(Objective):
     sigma_is_tight = False
 
     def __init__(self, A: Any, b: Any, *, damp: float = 0.0) -> None:
-        self.rows = Rows(A, "columns")
+        self.rows = A if isinstance(A, Rows) else Rows(A, "columns")
         b, self.flat = targets(b, self.rows.width, "rows of A")
         self.outputs = b.shape[1]
         self.damp = check_number("damp", damp, low=0)
         self.smooth = 1.0
         self.image0 = -b
         self.coordinates = Terms(Shape(quad=self.damp**2), 1.0, None, None)
-        self._norm = np.sqrt(np.square(self.rows.dots(b)).sum(0))
+        self.scale = np.sqrt(np.square(self.rows.dots(b)).sum(0))
 
     def certificate(self, image: FloatArray, sums: Sums) -> Certificate:
         """|A'(Ax - b) + damp^2 x| at image = Ax - b."""
         s = sums(image)
         value = s["value"] + np.square(image).sum(0) / 2
-        return Certificate(value, np.sqrt(s["gradient2"]), self._norm, np.full(self.outputs, np.nan))
+        return Certificate(value, np.sqrt(s["gradient2"]), self.scale, np.full(self.outputs, np.nan))
+
+    def solution(self, image: FloatArray) -> None:
+        """None: it is x itself."""
+        return None
+
+
+class SymmetricSystem(Objective):
+    """Ax = b for a symmetric positive (semi)definite A: minimise over x   (1/2) <x, Ax> - <b, x>,   L_i = a_ii.
+
+    The certificate is the residual norm |b - Ax|; a run stops when |b - Ax| <= tol |b| for every right-hand side. A
+    coordinate's gradient is read off the image Ax, and a step adds a multiple of one row to it.
+
+    Parameters
+    ----------
+    A : array or scipy sparse array, shape (n, n)
+        Used in place if its rows or its columns are contiguous.
+    b : array of shape (n,) or (n, K)
+    rows : Rows, optional
+        A by rows or columns, if it has been checked already.
+
+    Raises
+    ------
+    ValueError
+        If A is not square, not symmetric, or has a diagonal entry that is not positive.
+    """
+
+    certificate_name = "residual norm"
+    smooth = None
+
+    def __init__(self, A: Any, b: Any, *, rows: Rows | None = None) -> None:
+        fortran = getattr(A, "format", None) == "csc" or (isinstance(A, np.ndarray) and A.flags.f_contiguous)
+        self.rows = Rows(A, "columns" if fortran else "rows") if rows is None else rows
+        n = self.rows.count
+        if self.rows.width != n:
+            raise ValueError(f"A has shape {np.shape(A)}; it must be square. Use LinearSystem or LeastSquares.")
+        b, self.flat = targets(b, n, "rows of A")
+        self.outputs = b.shape[1]
+        self.coordinates = Terms(Shape(), 1.0, -b, None)
+        self.scale = np.sqrt(np.square(b).sum(0))
+        self._check_symmetric()
+        self._diagonal: FloatArray = np.array((A if hasattr(A, "diagonal") else np.asarray(A)).diagonal(), float)
+        if not np.all(self._diagonal > 0):
+            i = int(np.argmin(self._diagonal > 0))
+            raise ValueError(
+                f"A is not positive definite: its diagonal entry {i} is {self._diagonal[i]:g}. Use LinearSystem(A, b), "
+                "or leave out rows and columns that are zero."
+            )
+
+    def _check_symmetric(self) -> None:
+        """Av = A'v for a random v, up to rounding: an A that is not symmetric fails with probability one."""
+        v = np.random.default_rng(0).random((self.rows.count, 1))
+        one, other = self.rows.dots(v), self.rows.combine(v)
+        if np.abs(one - other).max() > 1e-6 * max(np.abs(one).max(), np.abs(other).max()):
+            raise ValueError("A is not symmetric; use LinearSystem(A, b), or symmetrise it as (A + A.T)/2.")
+
+    @property
+    def curvature(self) -> FloatArray:
+        """The diagonal of A."""
+        return self._diagonal.copy()
+
+    def certificate(self, image: FloatArray, sums: Sums) -> Certificate:
+        """|b - Ax| at image = Ax; the value needs the point as well (`exact`, `certify_run`)."""
+        assert self.coordinates.centers is not None
+        residual = np.sqrt(np.square(image + self.coordinates.centers).sum(0))
+        unknown = np.full(self.outputs, np.nan)
+        return Certificate(unknown, residual, self.scale, unknown)
+
+    def exact(self, x: FloatArray) -> tuple[FloatArray, Certificate]:
+        """See `Objective.exact`."""
+        image = self.image(x)
+        return image, self._at(x, image)
+
+    def certify_run(self, run: Run) -> Certificate:
+        """See `Objective.certify_run`."""
+        return self._at(run.point(), run.image())
+
+    def _at(self, x: FloatArray, image: FloatArray) -> Certificate:
+        assert self.coordinates.centers is not None
+        found = self.certificate(image, lambda omega: {})
+        return replace(found, value=(x * (image / 2 + self.coordinates.centers)).sum(0))
 
     def solution(self, image: FloatArray) -> None:
         """None: it is x itself."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,7 @@ class Progress:
     scale: float | FloatArray
     restarts: int
     predicted_passes_left: float
+    solution: Callable[[], FloatArray] = field(repr=False, compare=False)  # what `Result.w` would be now
 
 
 def start(
@@ -179,7 +181,7 @@ class Log:
     def record(self) -> None:
         """Certificate and history at the current point; the best point so far is kept."""
         with np.errstate(over="ignore", invalid="ignore"):
-            self.current = c = self.objective.certificate(self.run.image(), self.run.sums)
+            self.current = c = self.objective.certify_run(self.run)
             error = c.error
         self.errors.append((self.passes, error))
         self.append(c)
@@ -227,7 +229,13 @@ class Log:
         if rate is not None and 0 < rate < 1 and error > 0:
             left = max(math.log(self.tol / error) / math.log(rate), 0.0) if self.tol > 0 else math.inf
         value, gap, scale = map(self.objective.scalar, (self.current.value, self.current.gap, self.current.scale))
-        return Progress(self.iterations, self.passes, self.seconds, value, gap, scale, self.restarts, left)
+        state = (self.iterations, self.passes, self.seconds, value, gap, scale, self.restarts, left)
+        return Progress(*state, self.solution)
+
+    def solution(self) -> FloatArray:
+        """What the user wants of the current point."""
+        w = self.objective.solution(self.run.image())
+        return self.objective.shaped(self.run.point() if w is None else w)
 
     def storage(self) -> str:
         """How the matrix was stored, and every copy that was made of it."""

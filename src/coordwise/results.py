@@ -20,6 +20,7 @@ class Status(enum.StrEnum):
     INTERRUPTED = "interrupted"
     DIVERGED = "diverged"
     INCONSISTENT = "inconsistent"
+    STALLED = "stalled"
 
     @property
     def help(self) -> str:
@@ -37,7 +38,9 @@ _HELP = {
     Status.INTERRUPTED: "Interrupted (Ctrl-C); the best point so far is returned.",
     Status.DIVERGED: "The certificate left the range of floating-point numbers; the best point so far is returned. "
     "Rescale A and b.",
-    Status.INCONSISTENT: "The system has no solution: a zero row has a non-zero right-hand side. Use LeastSquares.",
+    Status.INCONSISTENT: "The system has no solution to this tolerance (a zero row with a non-zero right-hand side, "
+    "equations that contradict each other). Use LeastSquares, or coordwise.linalg.lstsq.",
+    Status.STALLED: "Rounding keeps the certificate from falling further; loosen the tolerance, or rescale A.",
 }
 
 
@@ -141,6 +144,8 @@ class Result:
         "duality gap", "residual norm" or "gradient norm".
     storage : str
         How the matrix was stored, and whether a copy was made.
+    notes : tuple of str
+        What was found out or done on the way (rows scaled, a method chosen and why).
     """
 
     x: FloatArray
@@ -158,6 +163,7 @@ class Result:
     method: str
     certificate: str
     storage: str = field(repr=False)
+    notes: tuple[str, ...] = ()
 
     @property
     def converged(self) -> bool:

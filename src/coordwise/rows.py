@@ -17,7 +17,7 @@ from coordwise.kernels import (
     inspect_sparse,
     survey,
 )
-from coordwise.validation import check_range, check_unmasked
+from coordwise.validation import FloatArray, check_range, check_unmasked
 
 LARGEST_PACKED = 2**35  # bytes; more is not copied for speed
 LARGEST_MAPPED = 2**30  # nor is more than this of a memory-mapped file, which may be one because it is large
@@ -78,6 +78,31 @@ class Rows(Matrix):
         self.nnz = int(values.size)
         self.copied = bool(reasons)
         self.storage = f"{kind}; copied once: {', '.join(reasons)}" if reasons else f"{kind}; used in place"
+
+    @property
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        """The dense array; or values, indices and where each coordinate starts."""
+        return self._arrays
+
+    @property
+    def dense(self) -> NDArray[Any] | None:
+        """The matrix itself, coordinates as rows, if it is dense."""
+        return self._arrays[0] if self._sparse_width is None else None
+
+    def squares(self) -> FloatArray:
+        """sum_i b_ij^2 for every j: the squared norms in the other direction."""
+        if self._sparse_width is None:
+            return np.einsum("ij,ij->j", self._arrays[0], self._arrays[0], dtype=np.float64)
+        values, places, _ = self._arrays
+        sums: Any = np.bincount(places, np.square(values, dtype=np.float64), minlength=self.width)
+        return sums
+
+    def part(self, chosen: NDArray[np.intp]) -> Rows:
+        """The given coordinates alone, copied."""
+        if self._sparse_width is None:
+            return Rows(self._arrays[0][chosen])
+        whole = sp.csr_array(self._arrays, shape=(self.count, self.width), copy=False)
+        return Rows(whole[chosen])
 
     @property
     def lengths(self) -> NDArray[np.int64]:
@@ -176,13 +201,15 @@ def _sparse(A: Any, by: str, argument: str, reasons: list[str]) -> tuple[NDArray
     _check_shape(A.shape, argument)
     wanted = "csr" if by == "rows" else "csc"
     _check_kind(A.dtype, argument)
-    _check_entries(A, argument)
+    canonical = _check_entries(A, argument)
     if A.format != wanted:
         reasons.append(f"{A.format} converted to {wanted}")
         A = (A if A.format in ("csr", "csc") else _coo(A, argument)).asformat(wanted)
+        canonical = False
     indices, indptr = _index_arrays(A)
     width = A.shape[1] if by == "rows" else A.shape[0]
-    _, canonical = inspect_sparse(indices, indptr, width)
+    if not canonical:  # or not known
+        _, canonical = inspect_sparse(indices, indptr, width)
     if not canonical:
         reasons.append("unsorted or duplicate entries summed")
         native = A.data.astype(A.data.dtype.newbyteorder("="))
@@ -203,31 +230,35 @@ def _index_arrays(A: Any) -> tuple[NDArray[Any], NDArray[Any]]:
     return np.require(A.indices, kind, ["C", "A"]), np.require(A.indptr, kind, ["C", "A"])
 
 
-def _check_entries(A: Any, argument: str) -> None:
-    """Before any conversion: scipy trusts the arrays it converts, and reads or writes outside them if wrong."""
-    wrong = ""
+def _check_entries(A: Any, argument: str) -> bool:
+    """Before any conversion: scipy trusts the arrays it converts, and reads or writes outside them if wrong.
+
+    Returns whether the index arrays are known to be in order.
+    """
+    wrong, canonical = "", False
     if A.format in ("csr", "csc", "bsr"):
-        wrong = _wrong_indices(A)
+        wrong, canonical = _wrong_indices(A)
     elif A.format == "dia" and len(A.offsets) != len(A.data):
         wrong = "data and offsets differ in length"
     if wrong:
         raise _broken(A, argument, wrong)
+    return canonical
 
 
-def _wrong_indices(A: Any) -> str:
+def _wrong_indices(A: Any) -> tuple[str, bool]:
     arrays = A.indices, A.indptr
     if any(a.ndim != 1 or a.dtype.kind not in "iu" for a in arrays):
-        return "indices and indptr must be one-dimensional arrays of integers"
+        return "indices and indptr must be one-dimensional arrays of integers", False
     height, width = A.blocksize if A.format == "bsr" else (1, 1)
     major, minor = A.shape[0] // height, A.shape[1] // width
     if A.format == "csc":
         major, minor = minor, major
     indices, indptr = _index_arrays(A)
     if len(indptr) != major + 1:
-        return f"indptr has {len(indptr)} entries, not {major + 1}"
+        return f"indptr has {len(indptr)} entries, not {major + 1}", False
     if A.data.shape[: 1 if A.format == "bsr" else None] != indices.shape:
-        return "data and indices differ in length"
-    return inspect_sparse(indices, indptr, minor)[0]
+        return "data and indices differ in length", False
+    return inspect_sparse(indices, indptr, minor)
 
 
 def _coo(A: Any, argument: str) -> Any:

@@ -36,13 +36,14 @@ def solve(
     """Minimise F(x) = G(Bx) + sum_i h_i(x_i) by randomized coordinate descent, with a certificate.
 
     Stops when gap <= tol * scale for every output, checked at the returned point from that point alone. For empirical
-    risk minimisation gap is the duality gap P(w) + D(y) and scale = P(0); for `LinearSystem` |b - Ax| and |b|; for
-    `LeastSquares` |A'(Ax - b) + damp^2 x| and |A'b|.
+    risk minimisation gap is the duality gap P(w) + D(y) and scale = P(0); for `LinearSystem` and
+    `SymmetricSystem` |b - Ax| and |b|; for `LeastSquares` |A'(Ax - b) + damp^2 x| and |A'b|.
 
     Parameters
     ----------
     objective : Objective
-        ``ERM(...).dual()``, ``ERM(...).primal()``, ``LinearSystem(A, b)``, ``LeastSquares(A, b)``.
+        ``ERM(...).dual()``, ``ERM(...).primal()``, ``LinearSystem(A, b)``, ``LeastSquares(A, b)``,
+        ``SymmetricSystem(A, b)``.
     method : str or Method, default "auto"
         auto, nu_acdm, nu_acdm_ns, acdm, acdm_ns, apcg, approx, rcdm, kaczmarz, sdca; or an object such as
         ``NUACDM(beta=0.5)``.
@@ -99,7 +100,7 @@ def solve(
     del x
     log = Log(objective, schedule, run, tol=tol, every=every, growth=growth, begun=begun)
     restarts = Restarts() if schedule.restarts else None
-    status = Status.INCONSISTENT if isinstance(objective, LinearSystem) and objective.inconsistent else None
+    status = Status.INCONSISTENT if isinstance(objective, LinearSystem) and objective.inconsistent(tol) else None
     try:
         log.record()
         while status is None:

@@ -20,12 +20,14 @@ from coordwise.validation import FloatArray
 __all__ = ["SystemChart", "charts", "random_system"]
 
 
-def random_system(share: float, seed: int, long_rows: int | None = None) -> tuple[FloatArray, FloatArray, FloatArray]:
+def random_system(
+    share: float, seed: int, long_rows: int | None = None, shape: tuple[int, int] = paper.SYSTEM_SHAPE
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     """(A, b, x) of section 8: entries uniform in [0, 1], some rows of norm 10, the others of norm 1, b = Ax.
 
     `long_rows` is how many rows are long; by default each row is, with probability `share`.
     """
-    m, n = paper.SYSTEM_SHAPE
+    m, n = shape
     rng = np.random.default_rng(seed)
     A = rng.random((m, n))
     x = rng.standard_normal(n)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -168,7 +168,10 @@ def _met(model: LinearModel, found: Candidate, tol: float) -> bool:
 
 def _gram(model: LinearModel, options: _Options) -> _Outcome:
     found, steps = gram_solution(model, options.tol, options.start)
-    asked = options.callback is not None and says_stop(options.callback(_progress(model, found, steps)))
+    try:
+        asked = options.callback is not None and says_stop(options.callback(_progress(model, found, steps)))
+    except KeyboardInterrupt:
+        return _Outcome(found, Status.INTERRUPTED, [], steps)
     if _met(model, found, options.tol):
         return _Outcome(found, Status.CONVERGED, [], steps)
     if asked or time.perf_counter() > options.limit:
@@ -180,46 +183,42 @@ def _gram(model: LinearModel, options: _Options) -> _Outcome:
     return replace(better, found=better.found.better(found), steps=better.steps + steps)
 
 
-class _Looks:
-    """Asks the callback and the clock after every step of an outer loop."""
-
-    def __init__(self, model: LinearModel, options: _Options) -> None:
-        self.model, self.options = model, options
-        self.status = Status.MAX_PASSES
-
-    def __call__(self, found: Candidate, steps: int) -> bool:
-        callback = self.options.callback
-        if callback is not None and says_stop(callback(_progress(self.model, found, steps))):
-            self.status = Status.STOPPED
-        elif time.perf_counter() > self.options.limit:
-            self.status = Status.TIME_LIMIT
-        return self.status is not Status.MAX_PASSES
-
-    def outcome(self, found: Candidate, results: list[Result], steps: int, part: float | None = None) -> _Outcome:
-        status = Status.CONVERGED if _met(self.model, found, self.options.tol) else self.status
-        return _Outcome(found, status, results, steps, part)
+def _follow(model: LinearModel, options: _Options, rounds: Iterator[Candidate], most: float = np.inf) -> _Outcome:
+    """Round after round, until it has converged or something else ends it; Ctrl-C leaves the best point so far."""
+    found, steps, status = next(rounds), 0, Status.MAX_PASSES
+    try:
+        while not _met(model, found, options.tol) and steps < most:
+            if time.perf_counter() > options.limit:
+                status = Status.TIME_LIMIT
+                break
+            if (better := next(rounds, None)) is None:
+                break
+            found, steps = better, steps + 1
+            if options.callback is not None and says_stop(options.callback(_progress(model, found, steps))):
+                status = Status.STOPPED
+                break
+    except KeyboardInterrupt:
+        status = Status.INTERRUPTED
+    return _Outcome(found, Status.CONVERGED if _met(model, found, options.tol) else status, [], steps)
 
 
 def _newton(model: LinearModel, options: _Options) -> _Outcome:
-    looks = _Looks(model, options)
-    most = int(min(options.max_passes, 200))
     threads = (os.cpu_count() or 1) if options.n_jobs == -1 else options.n_jobs
-    found, steps = newton(model, options.tol, most=most, start=options.start, look=looks, threads=threads)
-    return looks.outcome(found, [], steps)
+    steps = newton(model, options.tol, start=options.start, threads=threads)
+    return _follow(model, options, steps, min(options.max_passes, 200))
 
 
 def _working_set(model: LinearModel, options: _Options) -> _Outcome:
-    looks = _Looks(model, options)
-    nnz = max(model.problem.rows("rows").nnz, 1)
+    nnz = max(model.columns.nnz, 1)
     descent = Descent(options.method, options.max_passes * nnz, options.limit, options.random_state)
-    found, rounds = working_sets(model, options.tol, descent, start=options.start, look=looks)
-    if time.perf_counter() > options.limit:
-        looks.status = Status.TIME_LIMIT
-    return looks.outcome(found, descent.results, rounds, descent.entries / nnz)
+    outcome = _follow(model, options, working_sets(model, options.tol, descent, start=options.start))
+    if outcome.status is Status.MAX_PASSES and time.perf_counter() > options.limit:
+        outcome = replace(outcome, status=Status.TIME_LIMIT)
+    return replace(outcome, results=descent.results, part=descent.entries / nnz)
 
 
 def _progress(model: LinearModel, found: Candidate, steps: int) -> Progress:
-    return Progress(steps, float(steps), 0.0, found.value, found.gap, model.scale, 0, np.nan)
+    return Progress(steps, float(steps), 0.0, found.value, found.gap, model.scale, 0, np.nan, lambda: found.w)
 
 
 def _dual(model: LinearModel, options: _Options) -> _Outcome:

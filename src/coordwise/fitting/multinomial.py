@@ -114,31 +114,35 @@ def multinomial(
     best = certificate(theta)
     steps, status = 0, Status.MAX_PASSES
     memory = theta
-    while best.gap[0] > tol * scale[0] and steps < most:
-        before = memory
-        if small:
-            memory = newton_step(memory)
-            steps += 1
-        else:
-            found = minimize(
-                value_and_gradient,
-                memory,
-                jac=True,
-                method="L-BFGS-B",
-                options={"maxiter": min(max(10, steps), most - steps), "maxcor": 20, "gtol": 1e-14, "ftol": 0.0},
-            )
-            memory = found.x
-            steps += max(int(found.nit), 1)
-        best = certificate(memory).better(best)
-        progress = Progress(steps, float(steps), time.perf_counter() - begun, best.value, best.gap, scale, 0, np.nan)
-        if callback is not None and says_stop(callback(progress)):
-            status = Status.STOPPED
-            break
-        if time_limit is not None and time.perf_counter() - begun > time_limit:
-            status = Status.TIME_LIMIT
-            break
-        if np.array_equal(before, memory):
-            break
+    try:
+        while best.gap[0] > tol * scale[0] and steps < most:
+            before = memory
+            if small:
+                memory = newton_step(memory)
+                steps += 1
+            else:
+                found = minimize(
+                    value_and_gradient,
+                    memory,
+                    jac=True,
+                    method="L-BFGS-B",
+                    options={"maxiter": min(max(10, steps), most - steps), "maxcor": 20, "gtol": 1e-14, "ftol": 0.0},
+                )
+                memory = found.x
+                steps += max(int(found.nit), 1)
+            best = certificate(memory).better(best)
+            seconds, now = time.perf_counter() - begun, best.w.copy
+            progress = Progress(steps, float(steps), seconds, best.value, best.gap, scale, 0, np.nan, now)
+            if callback is not None and says_stop(callback(progress)):
+                status = Status.STOPPED
+                break
+            if time_limit is not None and time.perf_counter() - begun > time_limit:
+                status = Status.TIME_LIMIT
+                break
+            if np.array_equal(before, memory):
+                break
+    except KeyboardInterrupt:
+        status = Status.INTERRUPTED
     if best.gap[0] <= tol * scale[0]:
         status = Status.CONVERGED
     return Fit(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -56,15 +56,12 @@ def newton(
     model: LinearModel,
     tol: float,
     *,
-    most: int,
     start: Candidate | None = None,
-    look: Callable[[Candidate, int], bool] | None = None,
     threads: int = 1,
-) -> tuple[Candidate, int]:
+) -> Iterator[Candidate]:
     """Newton's method with a line search, output by output, for smooth losses and an l2 penalty.
 
-    Ends when every gap is <= tol * scale, after `most` steps, or when `look` (called with the candidate and the steps
-    so far) returns True.
+    Yields the best candidate at the start and after every step, until every gap is <= tol * scale.
     """
     if "weighted" not in model.shared:  # its copies of the data serve all penalties of a path
         model.shared["weighted"] = Gram(model.A, model.intercept, threads)
@@ -73,17 +70,12 @@ def newton(
     c = np.zeros(model.outputs) if start is None else start.c.copy()
     best = model.from_primal(w, None if start is None else c)
     c = best.c.copy()
-    done = 0
-    active = best.gap > tol * model.scale
-    while active.any() and done < most:
+    yield best
+    while (active := best.gap > tol * model.scale).any():
         for k in np.flatnonzero(active):
             w[:, k], c[k] = _step(model, gram, w[:, k], c[k], int(k))
-        done += 1
         best = model.from_primal(w, c).better(best)
-        active = best.gap > tol * model.scale
-        if look is not None and look(best, done):
-            break
-    return best, done
+        yield best
 
 
 def _step(model: LinearModel, gram: Gram, w: FloatArray, c: float, k: int) -> tuple[FloatArray, float]:

@@ -12,7 +12,7 @@ from coordwise.fitting.model import Candidate, LinearModel
 from coordwise.fitting.newton import SHORT, majorant
 from coordwise.fitting.quadratic import Columns, Quadratic
 from coordwise.methods import Method
-from coordwise.results import Result
+from coordwise.results import Result, Status
 from coordwise.solve import solve
 from coordwise.validation import FloatArray
 
@@ -62,6 +62,8 @@ class Descent:
             )
             self.results.append(result)
             self.entries += result.passes * objective.rows.nnz
+            if result.status is Status.INTERRUPTED:
+                raise KeyboardInterrupt
             x = np.asarray(result.x)
             if result.converged:
                 break

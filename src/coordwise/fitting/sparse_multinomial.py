@@ -54,33 +54,36 @@ def sparse_multinomial(
     W = np.zeros((whole.d, count)) if start is None else start.w.copy()
     best, v = whole.certified(W, np.zeros(count) if start is None else start.c)
     size, steps, budget, status = 0, 0, 50, Status.MAX_PASSES
-    while best.gap[0] > tol * scale[0] and steps < most:
-        used = np.flatnonzero(best.w.any(axis=1))
-        size = min(whole.d, max(size, 2 * len(used), FIRST))
-        which = nearest(whole.model, np.max(np.abs(v), axis=1), used, size)
-        part = whole if len(which) == whole.d else whole.restricted(which)
-        w, c, taken = part.descend(best.w[which], best.c, min(budget, most - steps))
-        steps += taken
-        found = []
-        for weights_of_part, intercepts in ((w, c), part.polished(w, c)):
-            W = np.zeros_like(best.w)
-            W[which] = weights_of_part
-            found.append((W, intercepts))
-        before = best.gap[0]
-        for W, intercepts in found:
-            candidate, there = whole.certified(W, intercepts)
-            if candidate.gap[0] < best.gap[0]:
-                best, v = candidate, there
-        if best.gap[0] > before / 2:  # too few features, or too few steps
-            size, budget = min(2 * size, whole.d), 2 * budget
-        seconds = time.perf_counter() - begun
-        progress = Progress(steps, float(steps), seconds, best.value, best.gap, scale, 0, np.nan)
-        if callback is not None and says_stop(callback(progress)):
-            status = Status.STOPPED
-            break
-        if time_limit is not None and seconds > time_limit:
-            status = Status.TIME_LIMIT
-            break
+    try:
+        while best.gap[0] > tol * scale[0] and steps < most:
+            used = np.flatnonzero(best.w.any(axis=1))
+            size = min(whole.d, max(size, 2 * len(used), FIRST))
+            which = nearest(whole.model, np.max(np.abs(v), axis=1), used, size)
+            part = whole if len(which) == whole.d else whole.restricted(which)
+            w, c, taken = part.descend(best.w[which], best.c, min(budget, most - steps))
+            steps += taken
+            found = []
+            for weights_of_part, intercepts in ((w, c), part.polished(w, c)):
+                W = np.zeros_like(best.w)
+                W[which] = weights_of_part
+                found.append((W, intercepts))
+            before = best.gap[0]
+            for W, intercepts in found:
+                candidate, there = whole.certified(W, intercepts)
+                if candidate.gap[0] < best.gap[0]:
+                    best, v = candidate, there
+            if best.gap[0] > before / 2:  # too few features, or too few steps
+                size, budget = min(2 * size, whole.d), 2 * budget
+            seconds = time.perf_counter() - begun
+            progress = Progress(steps, float(steps), seconds, best.value, best.gap, scale, 0, np.nan, best.w.copy)
+            if callback is not None and says_stop(callback(progress)):
+                status = Status.STOPPED
+                break
+            if time_limit is not None and seconds > time_limit:
+                status = Status.TIME_LIMIT
+                break
+    except KeyboardInterrupt:
+        status = Status.INTERRUPTED
     if best.gap[0] <= tol * scale[0]:
         status = Status.CONVERGED
     return Fit(

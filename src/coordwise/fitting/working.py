@@ -7,7 +7,7 @@ these alone (`coordwise.fitting.proximal`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -29,21 +29,17 @@ def working_sets(
     descent: Descent,
     *,
     start: Candidate | None = None,
-    look: Callable[[Candidate, int], bool] | None = None,
-) -> tuple[Candidate, int]:
+) -> Iterator[Candidate]:
     """Minimise P(w, c), output by output; for smooth losses and any penalty.
 
-    Ends when every gap is <= tol * scale, when the descent's limits are reached, or when `look` (called with the
-    candidate and the rounds so far) returns True. Returns the candidate and the number of rounds.
+    Yields the best candidate at the start and after every round, until every gap is <= tol * scale, the descent's
+    limits are reached, or rounding allows no more.
     """
     w = np.zeros((model.d, model.outputs)) if start is None else start.w.copy()
     best, v = model.certified(w)
     sizes, inner = np.zeros(model.outputs, int), np.full(model.outputs, INNER)
-    rounds = 0
-    while True:
-        todo = np.flatnonzero(best.gap > tol * model.scale)
-        if not len(todo) or descent.spent or (look is not None and rounds and look(best, rounds)):
-            return best, rounds
+    yield best
+    while len(todo := np.flatnonzero(best.gap > tol * model.scale)) and not descent.spent:
         for k in todo:
             used = np.flatnonzero(w[:, k])
             sizes[k] = min(model.d, max(sizes[k], 2 * len(used), FIRST))
@@ -54,17 +50,18 @@ def working_sets(
             if inner[k] < INNER or len(which) == model.d:
                 reached = polished(part, reached)
             w[which, k] = reached.w[:, 0]
-        rounds += 1
         found, v = model.certified(w)
         slow = found.gap[todo] > best.gap[todo] / 2
         full = sizes[todo] >= model.d
         if np.all(slow & full & (inner[todo] < 1e-6)):
-            return found.better(best), rounds  # all that rounding allows
+            yield found.better(best)  # all that rounding allows
+            return
         # A working set is solved to a fraction of the gap, so what is left stems from other features, if there are any;
         # if not, the working set is good enough to be solved on more accurately.
         sizes[todo] = np.where(slow, np.minimum(2 * sizes[todo], model.d), 0)
         inner[todo] = np.where(slow, np.where(full, inner[todo] / 10, INNER), GOOD)
         best = found.better(best)
+        yield best
 
 
 def nearest(model: LinearModel, v: FloatArray, used: Any, size: int) -> Any:

@@ -1,0 +1,99 @@
+"""Conjugate gradients: on the normal equations (CGLS), and on a symmetric positive definite system itself.
+
+Both are generators of iterates for K right-hand sides at once, each with step lengths of its own. What is yielded is
+changed in place by the next step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from coordwise.linalg.products import Products
+from coordwise.validation import FloatArray
+
+__all__ = ["Iterate", "cg", "cgls"]
+
+
+@dataclass
+class Iterate:
+    """x, its residual b - Ax, and the negative gradient of what is minimised, all by recursion."""
+
+    x: FloatArray
+    residual: FloatArray
+    slope: FloatArray
+    moving: bool = True  # False: the step had no direction left
+
+
+def cgls(
+    products: Products, b: FloatArray, x: FloatArray, *, damp: float = 0.0, weights: FloatArray | None = None
+) -> Iterator[Iterate]:
+    """Minimise (1/2) |W(Ax - b)|^2 + (damp^2/2) |x|^2 over x, W^2 = diag(weights) (Hestenes and Stiefel).
+
+    x is overwritten. From x = 0 the limit is the solution of smallest norm.
+    """
+    squared = None if weights is None else weights[:, None]
+    short, long = np.empty_like(x), np.empty_like(b)  # for products that are needed for a moment only
+
+    def weighted(u: FloatArray) -> FloatArray:
+        return u if squared is None else np.multiply(squared, u, out=long)
+
+    r = b - products.forward(x) if x.any() else b.copy()
+    s = products.backward(weighted(r)) - damp**2 * x
+    p, gamma = s.copy(), _dots(s, s)
+    now = Iterate(x, r, s)
+    yield now
+    while True:
+        q = products.forward(p)
+        alpha = _ratio(gamma, _dots(weighted(q), q) + (damp**2 * _dots(p, p) if damp else 0.0))
+        x += np.multiply(alpha, p, out=short)
+        q *= alpha
+        r -= q
+        s = products.backward(weighted(r))
+        if damp:
+            s -= damp**2 * x
+        now.slope, before = s, gamma
+        gamma = _dots(s, s)
+        p *= _ratio(gamma, before)
+        p += s
+        now.moving = bool(np.any(alpha > 0))
+        yield now
+
+
+def cg(products: Products, b: FloatArray, x: FloatArray, inverse: FloatArray | None) -> Iterator[Iterate]:
+    """Minimise (1/2) <x, Ax> - <b, x> for a positive definite A, preconditioned by the diagonal matrix `inverse`.
+
+    x is overwritten. `moving` becomes False where a direction p has <p, Ap> <= 0: A is not positive definite there, or
+    nothing is left to do.
+    """
+    r = b - products.forward(x) if x.any() else b.copy()
+    z = r if inverse is None else inverse[:, None] * r
+    p, gamma = z.copy(), _dots(r, z)
+    short = np.empty_like(x)  # for a product that is needed for a moment only
+    now = Iterate(x, r, r)
+    yield now
+    while True:
+        q = products.forward(p)
+        alpha = _ratio(gamma, _dots(p, q))
+        x += np.multiply(alpha, p, out=short)
+        q *= alpha
+        r -= q
+        if inverse is not None:
+            np.multiply(inverse[:, None], r, out=z)
+        before, gamma = gamma, _dots(r, z)
+        p *= _ratio(gamma, before)
+        p += z
+        now.moving = bool(np.any(alpha > 0))
+        yield now
+
+
+def _dots(u: FloatArray, v: FloatArray) -> FloatArray:
+    """<u_k, v_k> for every column."""
+    return np.array([u[:, 0] @ v[:, 0]]) if u.shape[1] == 1 else np.einsum("ik,ik->k", u, v)
+
+
+def _ratio(top: FloatArray, bottom: FloatArray) -> FloatArray:
+    """top / bottom, with 0 where bottom is not positive: such columns are at their end."""
+    return np.divide(top, bottom, out=np.zeros_like(top), where=bottom > 0)

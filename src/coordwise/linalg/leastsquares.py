@@ -1,0 +1,285 @@
+"""Least squares: min (1/2) |Ax - b|^2 + (damp^2/2) |x|^2 by columns, by rows, by conjugate gradients or by QR."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from coordwise.kernels import Run, Shape, Terms
+from coordwise.linalg.conjugate import cgls
+from coordwise.linalg.direct import factorised
+from coordwise.linalg.following import Ending, follow, result_of
+from coordwise.linalg.products import Products
+from coordwise.linalg.request import Request, answer, matrix_of, norms, request_of
+from coordwise.linalg.rowaction import run_objective
+from coordwise.methods import NUACDM, Auto
+from coordwise.objectives import LeastSquares, LinearSystem, Objective, Sums
+from coordwise.results import Certificate, Result, Status
+from coordwise.rows import Rows
+from coordwise.validation import FloatArray, check_choice, check_number
+
+__all__ = ["lstsq"]
+
+METHODS = ("auto", "columns", "rows", "cgls", "direct")
+UNEVEN = 30.0  # columns by coordinate steps, which do not mind, where their norms differ by more than this
+SHORT = 128  # sides up to which a dense matrix is factorised
+
+
+def lstsq(
+    A: Any,
+    b: Any,
+    damp: float = 0.0,
+    x0: Any = None,
+    *,
+    rtol: float = 1e-5,
+    atol: float = 0.0,
+    maxiter: int | None = None,
+    callback: Callable[[FloatArray], object] | None = None,
+    random_state: Any = None,
+    method: str = "auto",
+    time_limit: float | None = None,
+    n_jobs: int = 1,
+    full_output: bool = False,
+) -> Any:
+    """Minimise over x   (1/2) |Ax - b|^2 + (damp^2/2) |x|^2,   whether or not Ax = b has a solution.
+
+    Stops when |A'(b - Ax) - damp^2 x| <= max(rtol |A'b|, atol) for every right-hand side, checked at the x returned.
+
+    Parameters
+    ----------
+    A : array or scipy sparse matrix, shape (m, n)
+        As in `kaczmarz`. "columns" works on contiguous columns (CSC, Fortran order), "rows" on rows and, with damp = 0,
+        on columns as well; what is missing is copied once.
+    b : array of shape (m,) or (m, K)
+    damp : float, default 0
+    x0 : array of shape (n,) or (n, K), optional
+        Where to start. "rows" with damp > 0 starts from the multipliers, at zero, in any case.
+    rtol, atol, maxiter, callback, random_state, time_limit, n_jobs, full_output
+        As in `kaczmarz`.
+    method : {"auto", "columns", "rows", "cgls", "direct"}
+        * "columns": accelerated coordinate descent over the entries of x (NU_ACDM, restarts), which does not mind how
+          columns are scaled.
+        * "rows": with damp > 0 accelerated row action on the dual, x = A'y / damp^2. With damp = 0 extended Kaczmarz,
+          its two halves one after the other and both accelerated: column steps remove the part of b outside the range
+          of A, row steps solve the consistent system that is left.
+        * "cgls": conjugate gradients on the normal equations.
+        * "direct": QR with column pivoting, for a dense A.
+        * "auto": direct where a dense A has a side of at most 128; columns where their norms differ by a factor of more
+          than 30; else cgls. `Result.notes` says why.
+
+    Returns
+    -------
+    (x, info) or Result
+        As in `kaczmarz`, with `gap` the norm of the gradient. Where damp = 0 and several x are minimisers (dependent
+        columns), "rows", "cgls" and "direct" give the one nearest to x0, that of smallest norm by default; "columns"
+        gives one that depends on the start. The residual does not depend on that.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the argument, what was wrong and what would work.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from coordwise import linalg
+    >>> A = np.array([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]])
+    >>> x, info = linalg.lstsq(A, [1.0, 2.0, 4.0], rtol=1e-12)
+    >>> info, x.round(6).tolist()
+    (0, [0.833333, 1.5])
+    """
+    method = check_choice("method", method, METHODS)
+    damp = check_number("damp", damp, low=0)
+    ending = Ending.now()
+    matrix, by_rows = matrix_of(A, {"columns": "columns", "rows": "rows"}.get(method, "either"))  # type: ignore[arg-type]
+    products = Products(matrix, by_rows)
+    request = request_of(
+        products.shape,
+        b,
+        x0,
+        rtol=rtol,
+        atol=atol,
+        maxiter=maxiter,
+        callback=callback,
+        random_state=random_state,
+        time_limit=time_limit,
+        n_jobs=n_jobs,
+    )
+    if method == "direct" and products.dense is None:
+        raise ValueError("method='direct' factorises a dense A; pass A.toarray(), or method='auto' or 'cgls'.")
+    problem = Problem(products, request, damp, ending)
+    notes: list[str] = []
+    if method == "auto":
+        method, reason = problem.choice()
+        notes.append(f"{method}: {reason}")
+    result: Result = {
+        "columns": problem.columns,
+        "rows": problem.rows,
+        "cgls": problem.conjugate,
+        "direct": problem.direct,
+    }[method]()
+    return answer(replace(result, notes=(*notes, *result.notes)), full_output)
+
+
+class Problem:
+    """One least-squares problem and the ways to solve it."""
+
+    def __init__(self, products: Products, request: Request, damp: float, ending: Ending) -> None:
+        self.products, self.request, self.damp, self.ending = products, request, damp, ending
+        self.goal = request.goal(norms(products.backward(request.b)))
+
+    def choice(self) -> tuple[str, str]:
+        """Method and reason."""
+        products = self.products
+        if products.dense is not None and min(products.shape) <= SHORT:
+            return "direct", f"dense, with a side of {min(products.shape)}"
+        norms2 = products.column_norms2()
+        positive = norms2[norms2 > 0]
+        spread = np.sqrt(positive.max() / positive.min()) if len(positive) else 1.0
+        if spread > UNEVEN:
+            return "columns", f"column norms differ by a factor {spread:.3g}"
+        return "cgls", "columns of about the same norm, and more than a factorisation is made for"
+
+    def gradient(self, x: FloatArray) -> FloatArray:
+        """|A'(b - Ax) - damp^2 x|."""
+        return norms(self.products.backward(self.request.b - self.products.forward(x)) - self.damp**2 * x)
+
+    def columns(self) -> Result:
+        """Coordinate descent over x."""
+        objective = LeastSquares(self.products.columns(), self.request.shaped(self.request.b), damp=self.damp)
+        objective.scale = self.goal
+        return run_objective(objective, self.request, Auto())
+
+    def rows(self) -> Result:
+        """The dual, or extended Kaczmarz."""
+        request, rows = self.request, self.products.rows()
+        if self.damp:
+            dual = DampedDual(rows, request.shaped(request.b), self.damp)
+            dual.scale = self.goal
+            return run_objective(dual, replace(request, x0=None), NUACDM())
+        objective = LeastSquares(self.products.columns(), request.shaped(request.b))
+        objective.scale = self.goal / 2
+        first = run_objective(objective, replace(request, x0=None), Auto())
+        if not first.converged:
+            return replace(first, notes=("extended Kaczmarz ended in its column half",))
+        image = self.products.forward(first.w.reshape(-1, request.outputs))
+        system = LinearSystem(
+            rows, request.shaped(image), center=None if request.x0 is None else request.shaped(request.x0)
+        )
+        # |A'(b - Ax)| <= goal/2 + |A| |A first - A x|
+        system.scale = self.goal / (2 * max(float(np.sqrt(rows.norms2().sum())), 1e-300))
+        left = max(request.maxiter - int(first.passes), 1)
+        second = run_objective(system, replace(request, maxiter=left), NUACDM(beta=1.0, sigma="adaptive"))
+        x = second.w.reshape(-1, request.outputs)
+        gap = self.gradient(x)
+        status = second.status
+        if np.all(gap <= self.goal):
+            status = Status.CONVERGED
+        return replace(
+            second,
+            x=second.w,
+            gap=objective.scalar(gap),
+            scale=objective.scalar(self.goal),
+            value=objective.scalar(np.square(norms(request.b - self.products.forward(x))) / 2),
+            status=status,
+            iterations=first.iterations + second.iterations,
+            passes=first.passes + second.passes,
+            seconds=first.seconds + second.seconds,
+            certificate="gradient norm",
+            method=f"extended kaczmarz: {first.method}, then {second.method}",
+            notes=(
+                f"column half {first.passes:.1f} passes, row half {second.passes:.1f}; the history is the row half's "
+                "residual",
+            ),
+        )
+
+    def conjugate(self) -> Result:
+        """CGLS."""
+        products, request = self.products, self.request
+        follow(
+            lambda x: cgls(products, request.b, x, damp=self.damp),
+            request.start(products.shape[1]),
+            self.gradient,
+            request,
+            self.goal,
+            ending=self.ending,
+            by_slope=True,
+        )
+        return self.result("cgls")
+
+    def direct(self) -> Result:
+        """QR."""
+        assert self.products.dense is not None
+        ending = self.ending
+        dense, short = self.products.dense, min(self.products.shape)
+        ending.x, rank = factorised(dense, self.request.b, self.request.x0, weights=None, damp=self.damp)
+        ending.gap = self.gradient(ending.x)
+        ending.passes = short / 12
+        ending.record(ending.gap)
+        ending.status = Status.CONVERGED if np.all(ending.gap <= self.goal) else Status.STALLED
+        notes = (f"rank {rank} of at most {short}",) if rank < short else ()
+        return replace(self.result("direct (QR)"), notes=notes)
+
+    def result(self, method: str) -> Result:
+        """Of what was not done by the kernel."""
+        x, request = self.ending.x, self.request
+        value = np.square(norms(request.b - self.products.forward(x))) / 2 + self.damp**2 / 2 * np.square(norms(x))
+        return result_of(
+            self.ending,
+            request,
+            gap=self.gradient(x),
+            goal=self.goal,
+            value=value,
+            L=self.products.column_norms2(),
+            method=method,
+            certificate="gradient norm",
+            storage=self.products.matrix.storage,
+            notes=(),
+        )
+
+
+class DampedDual(Objective):
+    """minimise over y in R^m   (1/2) |A'y|^2/damp^2 + (1/2) |y|^2 - <b, y>;   x = A'y/damp^2, and sigma = 1.
+
+    The certificate is the norm of the primal gradient, |A'(b - Ax) - damp^2 x| = |A'(b - Ax - y)|.
+    """
+
+    certificate_name = "gradient norm"
+
+    def __init__(self, A: Rows, b: FloatArray, damp: float) -> None:
+        self.rows, self.damp = A, damp
+        self.flat = b.ndim == 1
+        self.b = b.reshape(A.count, -1)
+        self.outputs = self.b.shape[1]
+        self.smooth = 1 / damp**2
+        self.coordinates = Terms(Shape(quad=1.0), 1.0, -self.b, None)
+        self.scale = norms(A.combine(self.b))
+
+    def certificate(self, image: FloatArray, sums: Sums) -> Certificate:
+        """|A| |b - Ax - y|, an upper bound; `exact` and `certify_run` have the norm itself."""
+        found = sums(image / self.damp**2)
+        bound = np.sqrt(self.rows.norms2().sum() * found["gradient2"])
+        value = found["value"] + np.square(image).sum(0) / (2 * self.damp**2)
+        return Certificate(value, bound, self.scale, np.full(self.outputs, np.nan))
+
+    def exact(self, x: FloatArray) -> tuple[FloatArray, Certificate]:
+        """See `Objective.exact`."""
+        image = self.image(x)
+        return image, self._at(x, image)
+
+    def certify_run(self, run: Run) -> Certificate:
+        """See `Objective.certify_run`."""
+        return self._at(run.point(), run.image())
+
+    def _at(self, y: FloatArray, image: FloatArray) -> Certificate:
+        left = self.b - self.rows.dots(image / self.damp**2)
+        gap = norms(self.rows.combine(left) - image)
+        value = (y * (y / 2 - self.b)).sum(0) + np.square(image).sum(0) / (2 * self.damp**2)
+        return Certificate(value, gap, self.scale, np.full(self.outputs, np.nan))
+
+    def solution(self, image: FloatArray) -> FloatArray:
+        """x = A'y/damp^2."""
+        return image / self.damp**2

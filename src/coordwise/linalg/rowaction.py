@@ -1,0 +1,303 @@
+"""Ax = b one row at a time: randomized Kaczmarz, ACDM and NU_ACDM (section 2, Theorems 2.1 to 2.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+
+from coordwise.kernels import NO_PACKING
+from coordwise.linalg.consistency import NO_SOLUTION, Watch
+from coordwise.linalg.products import Products
+from coordwise.linalg.request import Request, answer, matrix_of, norms, request_of
+from coordwise.linalg.strength import cheap_strength
+from coordwise.methods import ACDM, NUACDM, RCDM, Kaczmarz, Method
+from coordwise.objectives import LinearSystem, Objective
+from coordwise.recording import Progress
+from coordwise.results import Result, Status
+from coordwise.rows import Rows
+from coordwise.schedules import power
+from coordwise.solve import solve as drive
+from coordwise.validation import FloatArray, check_choice
+
+__all__ = ["acdm", "kaczmarz", "nuacdm", "run_objective", "run_rows"]
+
+Callback = Callable[[FloatArray], object]
+Sigma = float | Literal["adaptive"] | None
+Scaling = Literal["rows"] | None
+
+
+def kaczmarz(
+    A: Any,
+    b: Any,
+    x0: Any = None,
+    *,
+    rtol: float = 1e-5,
+    atol: float = 0.0,
+    maxiter: int | None = None,
+    callback: Callback | None = None,
+    random_state: Any = None,
+    scaling: Scaling = None,
+    time_limit: float | None = None,
+    n_jobs: int = 1,
+    full_output: bool = False,
+) -> Any:
+    """Solve Ax = b by randomized Kaczmarz:   x += (b_i - <a_i, x>)/|a_i|^2 a_i,   p_i ~ |a_i|^2.
+
+    Stops when |b - Ax| <= max(rtol |b|, atol) for every right-hand side, checked at the x returned. The iterates stay
+    in x0 + the span of the rows: the solution found is the one nearest to x0, that of smallest norm by default.
+
+    Parameters
+    ----------
+    A : array or scipy sparse matrix, shape (m, n)
+        float32 or float64; read-only and memory-mapped arrays too. Used in place if its rows are contiguous (CSR,
+        C order), else copied once. Zero rows are left out.
+    b : array of shape (m,) or (m, K)
+        Several right-hand sides are solved at once: a row is read once for all of them.
+    x0 : array of shape (n,) or (n, K), optional
+        Where to start; zeros by default.
+    rtol, atol : float, default 1e-5 and 0
+    maxiter : int, optional
+        Limit on passes over A, a pass being as many entries of A as it stores: the work of one iteration of
+        `scipy.sparse.linalg.lsqr`, not one row. By default 10 n, and at least 1000.
+    callback : callable, optional
+        ``callback(xk)`` after every pass with a copy of the current x; return True to stop.
+    random_state : int, Generator, RandomState or None, default None
+        An int gives the same result every time.
+    scaling : None or "rows"
+        None: the method as published. "rows": every equation is divided by the norm of its row first, which a
+        consistent system allows and which often pays where norms differ much. The stopping inequality stays that of the
+        system as given, and nothing is copied.
+    time_limit : float, optional
+        Seconds.
+    n_jobs : int, default 1
+        Threads over right-hand sides.
+    full_output : bool, default False
+        Return a `coordwise.Result` in place of the pair.
+
+    Returns
+    -------
+    x : ndarray of shape (n,) or (n, K)
+    info : int
+        0 if the inequality holds; otherwise the number of passes made (at least 1), and x is the best point met.
+
+    With `full_output`, a `Result`: `w` is the solution, `gap` is |b - Ax|, `scale` is max(rtol |b|, atol), `status`
+    says why it ended, `notes` what was done on the way, `history` has the course.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the argument, what was wrong and what would work; a LinearOperator is refused, since rows are needed.
+
+    Notes
+    -----
+    A system without a solution ends with the status "inconsistent" where that can be certified: no x of norm up to
+    10,000 times that of the least-squares solution meets the inequality (`coordwise.linalg.consistency`). Ctrl-C ends
+    the run with the best point so far. After T rows, E|x - x*|^2 <= (1 - 1/(|A^-1|^2 |A|_F^2))^T |x_0 - x*|^2
+    (Theorem 2.1).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from coordwise import linalg
+    >>> A = np.array([[2.0, 1.0], [1.0, 3.0], [1.0, -1.0]])
+    >>> x, info = linalg.kaczmarz(A, A @ [1.0, 2.0], rtol=1e-10, random_state=0)
+    >>> info, x.round(6).tolist()
+    (0, [1.0, 2.0])
+    """
+    beta = _beta(scaling)
+    rows, _ = matrix_of(A, "rows")
+    request = request_of(
+        (rows.count, rows.width),
+        b,
+        x0,
+        rtol=rtol,
+        atol=atol,
+        maxiter=maxiter,
+        callback=callback,
+        random_state=random_state,
+        time_limit=time_limit,
+        n_jobs=n_jobs,
+    )
+    method = RCDM(beta=1.0) if beta else Kaczmarz()
+    result = run_rows(rows, request, lambda objective: method, beta)
+    return answer(replace(result, method=f"kaczmarz(scaling={scaling})"), full_output)
+
+
+def acdm(
+    A: Any,
+    b: Any,
+    x0: Any = None,
+    *,
+    rtol: float = 1e-5,
+    atol: float = 0.0,
+    maxiter: int | None = None,
+    callback: Callback | None = None,
+    random_state: Any = None,
+    sigma: Sigma = None,
+    scaling: Scaling = None,
+    time_limit: float | None = None,
+    n_jobs: int = 1,
+    full_output: bool = False,
+) -> Any:
+    """Solve Ax = b by ACDM (Lee and Sidford): accelerated row action with p_i ~ max(|a_i|^2, |A|_F^2/m).
+
+    Stops when |b - Ax| <= max(rtol |b|, atol) for every right-hand side, checked at the x returned. Needs
+    O(sqrt(m) |A^-1| |A|_F log(1/eps)) rows (Theorem 2.2).
+
+    Parameters
+    ----------
+    A, b, x0, rtol, atol, maxiter, callback, random_state, scaling, time_limit, n_jobs, full_output
+        As in `kaczmarz`.
+    sigma : float, "adaptive" or None
+        As in `nuacdm`.
+
+    Returns
+    -------
+    (x, info) or Result
+        As in `kaczmarz`.
+    """
+    beta = _beta(scaling)
+    rows, _ = matrix_of(A, "rows")
+    request = request_of(
+        (rows.count, rows.width),
+        b,
+        x0,
+        rtol=rtol,
+        atol=atol,
+        maxiter=maxiter,
+        callback=callback,
+        random_state=random_state,
+        time_limit=time_limit,
+        n_jobs=n_jobs,
+    )
+    ACDM(sigma=sigma)  # refuses what is no sigma before anything else is done
+    result = run_rows(rows, request, lambda o: ACDM(beta=beta, sigma=_strength(o, beta, sigma)), beta)
+    return answer(result, full_output)
+
+
+def nuacdm(
+    A: Any,
+    b: Any,
+    x0: Any = None,
+    *,
+    rtol: float = 1e-5,
+    atol: float = 0.0,
+    maxiter: int | None = None,
+    callback: Callback | None = None,
+    random_state: Any = None,
+    sigma: Sigma = None,
+    scaling: Scaling = None,
+    time_limit: float | None = None,
+    n_jobs: int = 1,
+    full_output: bool = False,
+) -> Any:
+    """Solve Ax = b by NU_ACDM: accelerated row action with p_i ~ |a_i|.
+
+    Stops when |b - Ax| <= max(rtol |b|, atol) for every right-hand side, checked at the x returned. Needs
+    O(|A^-1| |A|_{2,1} log(1/eps)) rows, |A|_{2,1} = sum_i |a_i| (Theorem 2.3): never more than ACDM, and fewer the more
+    the rows differ in norm.
+
+    Parameters
+    ----------
+    A, b, x0, rtol, atol, maxiter, callback, random_state, scaling, time_limit, n_jobs, full_output
+        As in `kaczmarz`.
+    sigma : float, "adaptive" or None
+        The smallest non-zero eigenvalue of A'A (with scaling="rows": of A'A for rows of norm 1). None: computed where
+        one side of A is so short that it costs no more than a few passes, else "adaptive": momentum that restarts each
+        time the residual has fallen by a factor e^2, which needs no sigma.
+
+    Returns
+    -------
+    (x, info) or Result
+        As in `kaczmarz`.
+    """
+    beta = _beta(scaling)
+    rows, _ = matrix_of(A, "rows")
+    request = request_of(
+        (rows.count, rows.width),
+        b,
+        x0,
+        rtol=rtol,
+        atol=atol,
+        maxiter=maxiter,
+        callback=callback,
+        random_state=random_state,
+        time_limit=time_limit,
+        n_jobs=n_jobs,
+    )
+    NUACDM(sigma=sigma)  # refuses what is no sigma before anything else is done
+    result = run_rows(rows, request, lambda o: NUACDM(beta=beta, sigma=_strength(o, beta, sigma)), beta)
+    return answer(result, full_output)
+
+
+def _beta(scaling: object) -> float:
+    """Rows divided by their norms are the norm weights L^beta with beta = 1."""
+    if scaling is None:
+        return 0.0
+    check_choice("scaling", scaling, ("rows",))
+    return 1.0
+
+
+def _strength(objective: Objective, beta: float, sigma: Sigma) -> Sigma:
+    if sigma is not None:
+        return sigma
+    found = cheap_strength(objective.rows, power(objective.curvature, beta))
+    return "adaptive" if found is None else found
+
+
+def run_rows(rows: Rows, request: Request, method: Callable[[Objective], Method], beta: float) -> Result:
+    """Row action by the driver, watched for systems without a solution."""
+    center = None if request.x0 is None else request.shaped(request.x0)
+    objective = LinearSystem(rows, request.shaped(request.b), center=center)
+    objective.scale = request.residual_goal
+    norms2 = objective.curvature
+    weights = None
+    if beta:
+        weights = np.divide(1.0, norms2, out=np.zeros_like(norms2), where=norms2 > 0)
+    shift = request.b if request.x0 is None else request.b - rows.dots(request.x0)
+    watch = Watch(Products(rows, True), shift, request.residual_goal, weights)
+    notes = []
+    if zeros := int(np.count_nonzero(norms2 == 0)):
+        notes.append(f"{zeros} zero row{'s' * (zeros > 1)} left out")
+    if beta:
+        notes.append("rows scaled to norm 1")
+    # About 30 rows per unknown are needed at least: where they are a small part, it is looked at after as many, and a
+    # compact copy of all rows would not pay.
+    every = min(1.0, max(30 * rows.width / rows.count, 0.05))
+    if every < 1.0:
+        rows.packing = NO_PACKING
+    result = run_objective(objective, request, method(objective), watch, every)
+    if watch.found:
+        notes.append(NO_SOLUTION)
+        result = replace(result, status=Status.INCONSISTENT)
+    elif result.status is Status.INCONSISTENT:
+        left = norms(request.b[norms2 == 0]).max()
+        notes.append(f"zero rows have right-hand sides of norm {left:.3g}")
+    return replace(result, notes=tuple(notes))
+
+
+def run_objective(
+    objective: Objective, request: Request, method: Method, watch: Watch | None = None, every: float = 1.0
+) -> Result:
+    """`coordwise.solve` with the request's limits; `objective.scale` is the goal itself, so tol = 1."""
+
+    def callback(progress: Progress) -> bool:
+        asked = request.callback is not None and request.callback(progress.solution()) is True
+        return asked or (watch is not None and watch(progress))
+
+    return drive(
+        objective,
+        method,
+        tol=1.0,
+        max_passes=request.maxiter,
+        time_limit=request.time_limit,
+        random_state=request.seed,
+        x0=None if request.x0 is None or isinstance(objective, LinearSystem) else request.shaped(request.x0),
+        callback=callback,
+        record_every=every if request.callback is None else 1.0,
+        record_growth=0.5 if request.callback is None else 0.0,
+        n_jobs=request.n_jobs,
+    )
