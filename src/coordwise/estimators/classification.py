@@ -70,7 +70,7 @@ class _Classifier(LinearClassifierMixin, SparseCoefMixin, ClassifierMixin, Linea
     def _classes(self, y: Any) -> Any:
         """Set classes_, and return the position in it of every label."""
         check_classification_targets(y)
-        self.classes_, codes = np.unique(y, return_inverse=True)
+        self.classes_, codes = _classes(y)
         if len(self.classes_) < 2:
             raise ValueError(
                 "This solver needs samples of at least 2 classes in the data, but the data contains only one class: "
@@ -120,6 +120,17 @@ class _Classifier(LinearClassifierMixin, SparseCoefMixin, ClassifierMixin, Linea
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def _classes(y: Any) -> tuple[Any, Any]:
+    """The classes in order, and the place of each sample's; two numbers need no sorting."""
+    if y.dtype.kind in "fiu" and len(y):
+        low, high = y.min(), y.max()
+        codes = (y == high).astype(np.intp)
+        if low < high and np.all(codes | (y == low)):
+            return np.array([low, high], y.dtype), codes
+    classes, codes = np.unique(y, return_inverse=True)
+    return classes, codes
 
 
 def _signs(codes: Any, count: int) -> FloatArray:

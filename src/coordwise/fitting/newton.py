@@ -63,27 +63,29 @@ def newton(
 
     Yields the best candidate at the start and after every step, until every gap is <= tol * scale.
     """
+    w = np.zeros((model.d, model.outputs)) if start is None else start.w
+    best = model.from_primal(w, None if start is None else start.c)
+    yield best
     if "weighted" not in model.shared:  # its copies of the data serve all penalties of a path
         model.shared["weighted"] = Gram(model.A, model.intercept, threads)
     gram = model.shared["weighted"]
-    w = np.zeros((model.d, model.outputs)) if start is None else start.w.copy()
-    c = np.zeros(model.outputs) if start is None else start.c.copy()
-    best = model.from_primal(w, None if start is None else c)
-    c = best.c.copy()
-    yield best
+    last = best
     while (active := best.gap > tol * model.scale).any():
+        w, c = last.w.copy(), last.c.copy()
+        t = model.scores(w, c)
         for k in np.flatnonzero(active):
-            w[:, k], c[k] = _step(model, gram, w[:, k], c[k], int(k))
-        best = model.from_primal(w, c).better(best)
+            w[:, k], c[k] = _step(model, gram, w[:, k], c[k], t[:, k], last.value[k], int(k))
+        last = model.from_primal(w, c)
+        best = last.better(best)
         yield best
 
 
-def _step(model: LinearModel, gram: Gram, w: FloatArray, c: float, k: int) -> tuple[FloatArray, float]:
-    """One damped step for output k."""
+def _step(
+    model: LinearModel, gram: Gram, w: FloatArray, c: float, t: FloatArray, here: float, k: int
+) -> tuple[FloatArray, float]:
+    """One damped step for output k from w, c with scores t and value `here`."""
     b, lam, total = model.b[:, k], model.penalty.l2, model.total
     s: Any = 1.0 if model.weights is None else model.weights
-    product = model.problem.product
-    t = product(w[:, None])[:, 0] + c
     y = model.loss.derivative(t, b, s)
     gradient = model.problem.moments(y[:, None])[:, 0] + lam * w
     if model.intercept:
@@ -98,17 +100,18 @@ def _step(model: LinearModel, gram: Gram, w: FloatArray, c: float, k: int) -> tu
         step = direction(hessian, gradient)
         shift = float(step[-1]) if model.intercept else 0.0
         step = step[: model.d]
-        move = product(step[:, None])[:, 0] + shift
+        move = model.problem.product(step[:, None])[:, 0] + shift
         slope = float(gradient[: model.d] @ step) + (float(gradient[-1]) * shift if model.intercept else 0.0)
 
         def value(length: float) -> float:
             v = w - length * step
             return float(model.loss.value(t - length * move, b, s).sum() / total + lam / 2 * (v @ v))
 
-        here, length = value(0.0), 1.0
-        while length > 1e-8 and not value(length) <= here - 1e-4 * length * slope + 1e-15 * abs(here):
+        length, there = 1.0, value(1.0)
+        while length > 1e-8 and not there <= here - 1e-4 * length * slope + 1e-15 * abs(here):
             length /= 2
-        return value(length), length, w - length * step, c - length * shift
+            there = value(length)
+        return there, length, w - length * step, c - length * shift
 
     reached, length, new_w, new_c = search(np.asarray(model.loss.second_derivative(t, b, s)))
     if length < SHORT:
