@@ -305,8 +305,9 @@ def test_huber_of_a_nearly_exact_fit_reaches_its_tolerance_or_says_so(alpha):
     ours = E.HuberRegressor(alpha=alpha, tol=1e-8, max_iter=1000).fit(X, y)
     assert ours.result_.converged
     assert huber_objective(ours, X, y, s) <= huber_objective(theirs, X, y, s) * (1 + 1e-10)
-    with pytest.warns(ConvergenceWarning, match="could not bring its scale to tol=1e-13.*left to gain"):
+    with pytest.warns(ConvergenceWarning, match="could not bring its scale to tol=1e-13.*left to gain") as caught:
         ours.set_params(tol=1e-13).fit(X, y)
+    assert caught[0].filename == __file__
     assert not ours.result_.converged
 
 
@@ -407,6 +408,33 @@ def test_a_warning_names_the_gap_and_what_to_change(kind):
         found = kind(tol=1e-14, max_iter=1, strategy=strategy).fit(X, target(kind, y))
     assert np.all(np.asarray(found.dual_gap_) > 0)
     assert kind.__name__ in str(caught[0].message)
+
+
+def test_warnings_point_at_the_line_that_called_fit():
+    X, y, _ = data(n=40, d=300, spread=0.3)
+    hopeless = {"tol": 1e-14, "max_iter": 1}
+    regressor = E.Lasso(strategy="primal", **hopeless)
+    classifier = E.LinearSVC(strategy="dual", **hopeless)
+    several = E.LogisticRegression(**hopeless)
+    search = GridSearchCV(regressor, {"alpha": [0.1]}, cv=2, refit=False)
+    folds = E.LogisticRegressionCV(Cs=[1.0], cv=2, l1_ratios=(0.0,), **hopeless)
+    calls = {
+        "regressor": lambda: regressor.fit(X, y),
+        "classifier": lambda: classifier.fit(X, classes(y, 2)),
+        "three classes": lambda: several.fit(X, classes(y, 3)),
+        "pipeline": lambda: make_pipeline(StandardScaler(), regressor).fit(X, y),
+        "search": lambda: search.fit(X, y),
+        "folds": lambda: folds.fit(X, classes(y, 2)),
+    }
+    for name, call in calls.items():
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            call()
+        assert caught, name
+        for warning in caught:
+            assert warning.category is ConvergenceWarning
+            assert warning.filename == __file__, name
+            assert warning.lineno == call.__code__.co_firstlineno, name
 
 
 @each

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numbers
 import time
-import warnings
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -14,6 +13,7 @@ from sklearn.utils._param_validation import Interval
 
 from coordwise.estimators.base import CONSTRAINTS
 from coordwise.estimators.regression import _Regressor
+from coordwise.estimators.warn import warn
 from coordwise.fitting.fit import Fit
 from coordwise.fitting.model import Candidate
 from coordwise.losses import Huber
@@ -134,12 +134,11 @@ class HuberRegressor(_Regressor):
         super()._report(fits, flat)
         if fits[0].converged and self._left > float(self.tol):
             self.result_ = replace(fits[0], status=Status.MAX_PASSES)
-            warnings.warn(
+            warn(
                 f"HuberRegressor could not bring its scale to tol={self.tol:g}: at scale_={self.scale_:.2g} up to "
                 f"{self._left:.2g} of the objective at zero may be left to gain. The fit is nearly exact; raise alpha "
                 "or loosen tol.",
                 ConvergenceWarning,
-                stacklevel=3,
             )
 
 

@@ -92,7 +92,8 @@ def fit(
     Raises
     ------
     ValueError
-        For a strategy that does not apply, with the reason.
+        For a strategy that does not apply, with the reason and those that do; and for a loss with a kink beside a
+        penalty without an l2 part, or beside an intercept and an l1 penalty or w >= 0, where none does.
     """
     name, why = choose(model) if check_choice("strategy", strategy, STRATEGIES) == "auto" else (strategy, "as asked")
     _check_applies(model, name)
@@ -143,22 +144,39 @@ class _Outcome:
         return float(runs) + self.steps
 
 
-def _check_applies(model: LinearModel, name: str) -> None:
+def _why_not(model: LinearModel, name: str) -> str:
+    """Why a strategy does not apply; empty if it does."""
     loss, penalty = model.loss, model.penalty
     plain = penalty.l1 == 0 and not penalty.positive
-    wrong = ""
     if name == "gram" and loss.name != "squared":
-        wrong = "it is for the squared loss"
-    elif name == "newton" and not (loss.gamma > 0 and plain):
-        wrong = "it is for smooth losses with an l2 penalty"
-    elif name in ("primal", "working_set") and loss.gamma == 0:
-        wrong = f"the loss {loss.name!r} has a kink"
-    elif name == "dual" and penalty.l2 == 0:
-        wrong = "the penalty has no l2 part"
-    elif name == "dual" and model.intercept and not plain:
-        wrong = "an intercept beside an l1 penalty or w >= 0 needs the features"
-    if wrong:
-        raise ValueError(f"strategy={name!r} does not apply here: {wrong}. Use strategy='auto'.")
+        return "it is for the squared loss"
+    if name == "newton" and not (loss.gamma > 0 and plain):
+        return "it is for smooth losses with an l2 penalty"
+    if name in ("primal", "working_set") and loss.gamma == 0:
+        return f"the loss {loss.name!r} has a kink"
+    if name == "dual" and penalty.l2 == 0:
+        return "the penalty has no l2 part"
+    if name == "dual" and model.intercept and not plain:
+        return "an intercept beside an l1 penalty or w >= 0 needs the features"
+    return ""
+
+
+def _check_applies(model: LinearModel, name: str) -> None:
+    wrong = _why_not(model, name)
+    if not wrong:
+        return
+    others = [other for other in STRATEGIES[1:] if not _why_not(model, other)]
+    if others:
+        raise ValueError(
+            f"strategy={name!r} does not apply here: {wrong}. Use strategy='auto', or one of {', '.join(others)}."
+        )
+    cure = "a penalty with an l2 part" if model.penalty.l2 == 0 else "no intercept"
+    if model.penalty.l2 == 0 and model.intercept:
+        cure += " and no intercept"
+    raise ValueError(
+        f"no strategy applies here: the loss {model.loss.name!r} has a kink, and {_why_not(model, 'dual')}. Use a "
+        f"smooth loss, or {cure}."
+    )
 
 
 def _met(model: LinearModel, found: Candidate, tol: float) -> bool:
