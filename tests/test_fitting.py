@@ -434,6 +434,23 @@ def test_a_start_saves_passes(strategy):
     assert again.passes < first.passes
 
 
+@pytest.mark.parametrize("penalty", ["l1", "elastic_net_positive"])
+def test_limits_end_a_gram_matrix_with_active_sets(penalty):
+    A = np.random.default_rng(5).standard_normal((80, 40))
+    b = A @ np.ones((40, 2)) + np.random.default_rng(6).standard_normal((80, 2))
+    weak = {"l1": cw.penalties.L1(1e-3), "elastic_net_positive": cw.penalties.ElasticNet(1e-3, 1e-3, True)}[penalty]
+    model = LinearModel(cw.ERM(A, b, penalty=weak), True)
+    few = fit(model, tol=1e-12, strategy="gram", max_passes=1)
+    assert few.status is Status.MAX_PASSES
+    assert few.passes == 1
+    assert np.all(few.gap > 1e-12 * few.scale)
+    assert fit(model, tol=1e-12, strategy="gram", time_limit=0.0).status is Status.TIME_LIMIT
+    whole = fit(model, tol=1e-12, strategy="gram")
+    assert whole.converged
+    assert not whole.results  # no coordinate descent was needed
+    assert fit(model, tol=1e-14, strategy="gram", start=model.from_primal(whole.w * 1.001)).passes < whole.passes
+
+
 # Several classes at once
 
 

@@ -184,16 +184,24 @@ def _met(model: LinearModel, found: Candidate, tol: float) -> bool:
 
 
 def _gram(model: LinearModel, options: _Options) -> _Outcome:
-    found, steps = gram_solution(model, options.tol, options.start)
+    found, steps = gram_solution(
+        model,
+        options.tol,
+        options.start,
+        most=options.max_passes,
+        late=None if np.isinf(options.limit) else lambda: time.perf_counter() > options.limit,
+    )
     asked = options.callback is not None and says_stop(options.callback(_progress(model, found, steps)))
     if _met(model, found, options.tol):
         return _Outcome(found, Status.CONVERGED, [], steps)
     if asked or time.perf_counter() > options.limit:
         return _Outcome(found, Status.STOPPED if asked else Status.TIME_LIMIT, [], steps)
+    if steps >= options.max_passes:
+        return _Outcome(found, Status.MAX_PASSES, [], steps)
     # A Gram matrix squares the condition number: finish on the data themselves.
     plain = model.penalty.l1 == 0 and not model.penalty.positive
     finish = (_newton if model.d <= FEW else _dual) if plain else _working_set
-    better = finish(model, replace(options, start=found))
+    better = finish(model, replace(options, start=found, max_passes=options.max_passes - steps))
     return replace(better, found=better.found.better(found), steps=better.steps + steps)
 
 
