@@ -2,6 +2,7 @@
 
 import copy
 import functools
+import inspect
 import pickle
 import warnings
 
@@ -234,6 +235,41 @@ def test_linear_svc(store, weighted, intercept, loss, shape):
         ours = E.LinearSVC(tol=1e-13, max_iter=MANY, **options).fit(store(X), labels, s)
         theirs = svm.LinearSVC(tol=1e-11, max_iter=10 * MANY, random_state=0, **options).fit(X, labels, s)
         assert_same(ours, theirs)
+
+
+@stores
+@weighted_or_not
+@with_and_without
+@pytest.mark.parametrize("weight", [None, "balanced"])
+def test_linear_svc_with_l1(store, weighted, intercept, weight):
+    X, y, s = data(spread=0.3)
+    s = s if weighted else None
+    options = {"C": 0.02, "fit_intercept": intercept, "intercept_scaling": 2.0, "class_weight": weight, "dual": False}
+    for count in (2, 3):
+        labels = classes(y, count)
+        ours = E.LinearSVC("l1", tol=1e-13, max_iter=MANY, **options).fit(store(X), labels, s)
+        theirs = svm.LinearSVC("l1", tol=1e-8, max_iter=10 * MANY, random_state=0, **options).fit(X, labels, s)
+        assert_same(ours, theirs)
+        np.testing.assert_array_equal(ours.coef_ == 0, theirs.coef_ == 0)
+    assert np.any(ours.coef_ == 0)
+
+
+def test_linear_svc_with_l1_takes_what_scikit_learns_does():
+    X, y, _ = data(spread=0.3)
+    y = classes(y, 2)
+    with pytest.raises(ValueError, match="combination of penalty='l1' and loss='hinge' is not supported"):
+        E.LinearSVC(penalty="l1", loss="hinge").fit(X, y)
+    free = E.LinearSVC(penalty="l1", C=0.02, intercept_scaling=np.inf, tol=1e-10).fit(X, y)
+    b, lam = np.where(y == "yes", 1.0, -1.0), 1 / (2 * 0.02 * len(y))
+    slack = b * np.maximum(1 - b * free.decision_function(X), 0)
+    moments = X.T @ slack / len(y)
+    w = free.coef_[0]
+    assert abs(slack.mean()) <= 1e-8
+    assert np.all(np.abs(moments) <= lam * (1 + 1e-4))
+    np.testing.assert_allclose(moments[w != 0], lam * np.sign(w[w != 0]), rtol=1e-4)
+    coefs = [E.LinearSVC(dual=dual).fit(X, y).coef_ for dual in ("auto", True, False)]
+    np.testing.assert_array_equal(coefs[0], coefs[1])
+    np.testing.assert_array_equal(coefs[0], coefs[2])
 
 
 @stores
@@ -551,6 +587,43 @@ def test_bad_parameters(kind, wrong):
     X, y, _ = data()
     with pytest.raises(InvalidParameterError, match=next(iter(wrong))):
         kind(**wrong).fit(X, target(kind, y))
+
+
+SHARED = [
+    "alpha",
+    "alphas",
+    "C",
+    "Cs",
+    "l1_ratio",
+    "l1_ratios",
+    "fit_intercept",
+    "class_weight",
+    "tol",
+    "max_iter",
+    "warm_start",
+    "random_state",
+    "positive",
+    "penalty",
+    "loss",
+    "epsilon",
+    "intercept_scaling",
+]
+ELSEWHERE = {
+    "LogisticRegression": {"penalty", "intercept_scaling"},  # deprecated there; of one solver
+    "LogisticRegressionCV": {"penalty", "intercept_scaling", "l1_ratios"},  # its default asks for a choice
+}
+
+
+@pytest.mark.parametrize("name", [n for n in E.__all__ if hasattr(lm, n) or hasattr(svm, n)])
+def test_parameters_and_defaults_are_scikit_learns(name):
+    ours = inspect.signature(getattr(E, name)).parameters
+    theirs = inspect.signature(getattr(lm, name, None) or getattr(svm, name)).parameters
+    for parameter in set(SHARED) & set(theirs) - ELSEWHERE.get(name, set()):
+        assert parameter in ours, parameter
+        assert ours[parameter].default == theirs[parameter].default, parameter
+        assert ours[parameter].kind == theirs[parameter].kind, parameter
+    takes = inspect.signature(getattr(E, name).fit).parameters
+    assert "sample_weight" in takes
 
 
 def test_one_class_is_refused():

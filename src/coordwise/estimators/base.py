@@ -145,10 +145,15 @@ class Linear(callback_support(), BaseEstimator):  # type: ignore[misc]
         bad = [found for found in fits if not found.converged]
         if bad:
             worst = max(float(np.max(found.gap / np.where(found.scale > 0, found.scale, 1.0))) for found in bad)
+            reached = (
+                f"its duality gap is {worst:.2g} of the objective at zero, and tol={self.tol:g} was asked for. Raise "
+                "max_iter or time_limit, loosen tol, or regularise more; scaling the features helps too."
+                if np.isfinite(worst)
+                else "without a penalty no duality gap was found. If a hyperplane separates the classes there is no "
+                "minimum, and the coefficients grow without bound: regularise. Otherwise raise max_iter or time_limit."
+            )
             warn(
-                f"{type(self).__name__} stopped before it converged ({bad[0].status.value}): its duality gap is "
-                f"{worst:.2g} of the objective at zero, and tol={self.tol:g} was asked for. Raise max_iter or "
-                "time_limit, loosen tol, or regularise more; scaling the features helps too.",
+                f"{type(self).__name__} stopped before it converged ({bad[0].status.value}): {reached}",
                 ConvergenceWarning,
             )
 

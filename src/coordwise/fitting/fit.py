@@ -14,6 +14,7 @@ from coordwise.fitting.gram import gram_solution
 from coordwise.fitting.model import Candidate, LinearModel
 from coordwise.fitting.newton import newton
 from coordwise.fitting.proximal import Descent
+from coordwise.fitting.unpenalised import nonnegative, unpenalised
 from coordwise.fitting.working import working_sets
 from coordwise.methods import Method
 from coordwise.recording import Progress, says_stop
@@ -25,6 +26,7 @@ __all__ = ["STRATEGIES", "Fit", "choose", "fit"]
 
 STRATEGIES = ("auto", "dual", "primal", "working_set", "gram", "newton")
 FEW = 1000  # features (or samples) for which a dense Gram matrix is cheap
+MOST = 10_000  # features whose dense Gram matrix fits into memory, where there is no other way
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +61,10 @@ def choose(model: LinearModel) -> tuple[str, str]:
     """(strategy, why) for a model: see `fit`."""
     n, d, loss, penalty = model.n, model.d, model.loss, model.penalty
     plain = penalty.l1 == 0 and not penalty.positive
+    if penalty.l1 == 0 and penalty.l2 == 0:
+        if penalty.positive:
+            return "gram", "least squares over w >= 0: one Gram matrix"
+        return "newton", "no penalty: Newton's method in the space of the features"
     if loss.name == "squared" and d <= FEW and (n >= d or not plain):
         return "gram", f"squared loss with {d} <= {FEW} features: one Gram matrix"
     if loss.name == "squared" and plain and n <= FEW:
@@ -148,10 +154,17 @@ def _why_not(model: LinearModel, name: str) -> str:
     """Why a strategy does not apply; empty if it does."""
     loss, penalty = model.loss, model.penalty
     plain = penalty.l1 == 0 and not penalty.positive
+    none = penalty.l1 == 0 and penalty.l2 == 0
+    if none and name in ("primal", "working_set"):
+        return "there is no penalty"
+    if none and plain and name == "gram":
+        return "there is no penalty"
+    if none and name == "gram" and model.d > MOST:
+        return f"w >= 0 without a penalty needs a Gram matrix of all {model.d} features, at most {MOST}"
     if name == "gram" and loss.name != "squared":
         return "it is for the squared loss"
     if name == "newton" and not (loss.gamma > 0 and plain):
-        return "it is for smooth losses with an l2 penalty"
+        return "it is for smooth losses with an l2 penalty or none"
     if name in ("primal", "working_set") and loss.gamma == 0:
         return f"the loss {loss.name!r} has a kink"
     if name == "dual" and penalty.l2 == 0:
@@ -170,6 +183,9 @@ def _check_applies(model: LinearModel, name: str) -> None:
         raise ValueError(
             f"strategy={name!r} does not apply here: {wrong}. Use strategy='auto', or one of {', '.join(others)}."
         )
+    if model.loss.gamma > 0:
+        what = _why_not(model, "gram") if model.loss.name == "squared" else "w >= 0 alone is for the squared loss"
+        raise ValueError(f"no strategy applies here: {what}. Give a penalty.")
     cure = "a penalty with an l2 part" if model.penalty.l2 == 0 else "no intercept"
     if model.penalty.l2 == 0 and model.intercept:
         cure += " and no intercept"
@@ -184,19 +200,18 @@ def _met(model: LinearModel, found: Candidate, tol: float) -> bool:
 
 
 def _gram(model: LinearModel, options: _Options) -> _Outcome:
-    found, steps = gram_solution(
-        model,
-        options.tol,
-        options.start,
-        most=options.max_passes,
-        late=None if np.isinf(options.limit) else lambda: time.perf_counter() > options.limit,
-    )
+    late = None if np.isinf(options.limit) else lambda: time.perf_counter() > options.limit
+    none = model.penalty.l1 == 0 and model.penalty.l2 == 0
+    if none:
+        found, steps = nonnegative(model, most=options.max_passes, late=late)
+    else:
+        found, steps = gram_solution(model, options.tol, options.start, most=options.max_passes, late=late)
     asked = options.callback is not None and says_stop(options.callback(_progress(model, found, steps)))
     if _met(model, found, options.tol):
         return _Outcome(found, Status.CONVERGED, [], steps)
     if asked or time.perf_counter() > options.limit:
         return _Outcome(found, Status.STOPPED if asked else Status.TIME_LIMIT, [], steps)
-    if steps >= options.max_passes:
+    if none or steps >= options.max_passes:
         return _Outcome(found, Status.MAX_PASSES, [], steps)
     # A Gram matrix squares the condition number: finish on the data themselves.
     plain = model.penalty.l1 == 0 and not model.penalty.positive
@@ -227,6 +242,11 @@ class _Looks:
 
 def _newton(model: LinearModel, options: _Options) -> _Outcome:
     looks = _Looks(model, options)
+    if model.penalty.l2 == 0:
+        found, steps = unpenalised(model, options.tol, most=options.max_passes, start=options.start, look=looks)
+        if np.any(np.isinf(found.gap) & (found.value <= np.finfo(float).eps * model.scale)):
+            looks.status = Status.DIVERGED
+        return looks.outcome(found, [], steps)
     most = int(min(options.max_passes, 200))
     found, steps = newton(model, options.tol, most=most, start=options.start, look=looks)
     return looks.outcome(found, [], steps)
