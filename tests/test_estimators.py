@@ -2,7 +2,11 @@
 
 import copy
 import functools
+import inspect
+import io
 import pickle
+import re
+import sys
 import warnings
 
 import numpy as np
@@ -239,6 +243,41 @@ def test_linear_svc(store, weighted, intercept, loss, shape):
 @stores
 @weighted_or_not
 @with_and_without
+@pytest.mark.parametrize("weight", [None, "balanced"])
+def test_linear_svc_with_l1(store, weighted, intercept, weight):
+    X, y, s = data(spread=0.3)
+    s = s if weighted else None
+    options = {"C": 0.02, "fit_intercept": intercept, "intercept_scaling": 2.0, "class_weight": weight, "dual": False}
+    for count in (2, 3):
+        labels = classes(y, count)
+        ours = E.LinearSVC("l1", tol=1e-13, max_iter=MANY, **options).fit(store(X), labels, s)
+        theirs = svm.LinearSVC("l1", tol=1e-8, max_iter=10 * MANY, random_state=0, **options).fit(X, labels, s)
+        assert_same(ours, theirs)
+        np.testing.assert_array_equal(ours.coef_ == 0, theirs.coef_ == 0)
+    assert np.any(ours.coef_ == 0)
+
+
+def test_linear_svc_with_l1_takes_what_scikit_learns_does():
+    X, y, _ = data(spread=0.3)
+    y = classes(y, 2)
+    with pytest.raises(ValueError, match="combination of penalty='l1' and loss='hinge' is not supported"):
+        E.LinearSVC(penalty="l1", loss="hinge").fit(X, y)
+    free = E.LinearSVC(penalty="l1", C=0.02, intercept_scaling=np.inf, tol=1e-10).fit(X, y)
+    b, lam = np.where(y == "yes", 1.0, -1.0), 1 / (2 * 0.02 * len(y))
+    slack = b * np.maximum(1 - b * free.decision_function(X), 0)
+    moments = X.T @ slack / len(y)
+    w = free.coef_[0]
+    assert abs(slack.mean()) <= 1e-8
+    assert np.all(np.abs(moments) <= lam * (1 + 1e-4))
+    np.testing.assert_allclose(moments[w != 0], lam * np.sign(w[w != 0]), rtol=1e-4)
+    coefs = [E.LinearSVC(dual=dual).fit(X, y).coef_ for dual in ("auto", True, False)]
+    np.testing.assert_array_equal(coefs[0], coefs[1])
+    np.testing.assert_array_equal(coefs[0], coefs[2])
+
+
+@stores
+@weighted_or_not
+@with_and_without
 @pytest.mark.parametrize("loss", ["epsilon_insensitive", "squared_epsilon_insensitive"])
 @pytest.mark.parametrize("shape", ["tall", "wide"])
 def test_linear_svr(store, weighted, intercept, loss, shape):
@@ -305,8 +344,9 @@ def test_huber_of_a_nearly_exact_fit_reaches_its_tolerance_or_says_so(alpha):
     ours = E.HuberRegressor(alpha=alpha, tol=1e-8, max_iter=1000).fit(X, y)
     assert ours.result_.converged
     assert huber_objective(ours, X, y, s) <= huber_objective(theirs, X, y, s) * (1 + 1e-10)
-    with pytest.warns(ConvergenceWarning, match="could not bring its scale to tol=1e-13.*left to gain"):
+    with pytest.warns(ConvergenceWarning, match="could not bring its scale to tol=1e-13.*left to gain") as caught:
         ours.set_params(tol=1e-13).fit(X, y)
+    assert caught[0].filename == __file__
     assert not ours.result_.converged
 
 
@@ -399,6 +439,89 @@ def test_the_stopping_inequality(kind, tol):
     assert gap <= tol * at_zero * (1 + 1e-9)
 
 
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        E.LinearSVC(C=0.1),
+        E.LinearSVC(C=0.1, loss="hinge"),
+        E.LinearSVC(C=0.1, penalty="l1"),
+        E.LinearSVR(C=0.1, epsilon=0.2),
+        E.LinearSVR(C=0.1, epsilon=0.2, loss="squared_epsilon_insensitive"),
+    ],
+    ids=lambda e: "-".join([type(e).__name__, e.loss, getattr(e, "penalty", "l2")]),
+)
+@pytest.mark.parametrize("tol", [1e-2, 1e-6])
+@pytest.mark.parametrize("scaling", [2.0, np.inf])
+def test_the_stopping_inequality_with_a_penalised_intercept(estimator, tol, scaling):
+    X, y, s = data(spread=0.3)
+    y = target(type(estimator), y)
+    estimator = clone(estimator).set_params(tol=tol, intercept_scaling=scaling, max_iter=MANY).fit(X, y, s)
+    b = np.where(y == "yes", 1.0, -1.0) if is_classifier(estimator) else y
+    squared = estimator.loss.startswith("squared")
+    t = estimator.decision_function(X) if is_classifier(estimator) else estimator.predict(X)
+    excess = np.maximum(1 - b * t if is_classifier(estimator) else np.abs(t - b) - 0.2, 0)
+    at_zero = np.maximum(np.ones_like(b) if is_classifier(estimator) else np.abs(b) - 0.2, 0)
+    factor = (2 if squared else 1) * 0.1 * s.sum()  # what the objective of the docstring is divided by
+
+    def losses(r):
+        return 0.1 * s @ (r**2 if squared else r) / factor
+
+    w, c = estimator.coef_.reshape(-1), float(np.ravel(estimator.intercept_)[0])
+    v = np.append(w, c / scaling)
+    l1 = getattr(estimator, "penalty", "l2") == "l1"
+    value = losses(excess) + (np.abs(v).sum() if l1 else v @ v / 2) / factor
+    # the dual point: moments of the features, and of the constant one; a free intercept needs sum_i y_i = 0
+    dual = estimator.result_.y[:, 0]
+    a = np.abs(dual)
+    if is_classifier(estimator):
+        assert np.all(b * dual <= 0)
+        conjugates = b * dual
+    else:
+        conjugates = b * dual + 0.2 * a
+    if squared:
+        conjugates = conjugates + a**2 / (2 * s)
+    else:
+        assert np.all(a <= s * (1 + 1e-12))
+    moments = X.T @ dual / s.sum()
+    if np.isfinite(scaling):
+        moments = np.append(moments, scaling * dual.sum() / s.sum())
+    else:
+        assert abs(dual.sum()) <= 1e-10 * a.sum()
+    if l1:
+        assert np.all(np.abs(moments) <= (1 + 1e-12) / factor)
+    gap = value + conjugates.sum() / s.sum() + (0.0 if l1 else factor / 2 * moments @ moments)
+    np.testing.assert_allclose(estimator.dual_gap_, gap, rtol=1e-6, atol=1e-12 * losses(at_zero))
+    assert -1e-12 * losses(at_zero) <= gap <= tol * losses(at_zero) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("tol", [1e-2, 1e-6, 1e-9])
+@pytest.mark.parametrize("alpha", [1e-4, 1.0])
+def test_the_stopping_inequalities_of_huber(tol, alpha):
+    X, y, s = data(spread=0.3)
+    y = y + 50 * (np.arange(len(y)) % 10 == 0)
+    found = E.HuberRegressor(alpha=alpha, tol=tol, max_iter=1000).fit(X, y, s)
+    sigma, delta, total = found.scale_, 1.35 * found.scale_, s.sum()
+
+    def losses(r):
+        r = np.abs(r)
+        return s @ np.where(r <= delta, r**2 / 2, delta * r - delta**2 / 2) / total
+
+    lam, w, dual = alpha * sigma / total, found.coef_, found.result_.y[:, 0]
+    assert np.all(np.abs(dual) <= delta * s * (1 + 1e-12))
+    assert abs(dual.sum()) <= 1e-10 * np.abs(dual).sum()
+    moments = X.T @ dual / total
+    value = losses(y - found.predict(X)) + lam / 2 * w @ w
+    gap = value + (dual @ y + np.sum(dual**2 / (2 * s))) / total + moments @ moments / (2 * lam)
+    np.testing.assert_allclose(found.dual_gap_, gap, rtol=1e-6, atol=1e-11 * losses(y))
+    assert gap <= tol * losses(y) * (1 + 1e-9) + 1e-12 * losses(y)
+    # in sigma: at most tol of the objective at zero above the best
+    best = E.HuberRegressor(alpha=alpha, tol=1e-12, max_iter=1000).fit(X, y, s)
+    at_zero = s @ (sigma + 2 * np.where(np.abs(y) <= delta, y**2 / 2, delta * np.abs(y) - delta**2 / 2) / sigma)
+    left = huber_objective(found, X, y, s) - huber_objective(best, X, y, s)
+    # twice total/sigma times the gap is left in w and c
+    assert left <= tol * at_zero + 2 * total / sigma * gap + 1e-9 * at_zero
+
+
 @each
 def test_a_warning_names_the_gap_and_what_to_change(kind):
     X, y, _ = data(n=40, d=300, spread=0.3)
@@ -407,6 +530,33 @@ def test_a_warning_names_the_gap_and_what_to_change(kind):
         found = kind(tol=1e-14, max_iter=1, strategy=strategy).fit(X, target(kind, y))
     assert np.all(np.asarray(found.dual_gap_) > 0)
     assert kind.__name__ in str(caught[0].message)
+
+
+def test_warnings_point_at_the_line_that_called_fit():
+    X, y, _ = data(n=40, d=300, spread=0.3)
+    hopeless = {"tol": 1e-14, "max_iter": 1}
+    regressor = E.Lasso(strategy="primal", **hopeless)
+    classifier = E.LinearSVC(strategy="dual", **hopeless)
+    several = E.LogisticRegression(**hopeless)
+    search = GridSearchCV(regressor, {"alpha": [0.1]}, cv=2, refit=False)
+    folds = E.LogisticRegressionCV(Cs=[1.0], cv=2, l1_ratios=(0.0,), **hopeless)
+    calls = {
+        "regressor": lambda: regressor.fit(X, y),
+        "classifier": lambda: classifier.fit(X, classes(y, 2)),
+        "three classes": lambda: several.fit(X, classes(y, 3)),
+        "pipeline": lambda: make_pipeline(StandardScaler(), regressor).fit(X, y),
+        "search": lambda: search.fit(X, y),
+        "folds": lambda: folds.fit(X, classes(y, 2)),
+    }
+    for name, call in calls.items():
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            call()
+        assert caught, name
+        for warning in caught:
+            assert warning.category is ConvergenceWarning
+            assert warning.filename == __file__, name
+            assert warning.lineno == call.__code__.co_firstlineno, name
 
 
 @each
@@ -525,6 +675,43 @@ def test_bad_parameters(kind, wrong):
         kind(**wrong).fit(X, target(kind, y))
 
 
+SHARED = [
+    "alpha",
+    "alphas",
+    "C",
+    "Cs",
+    "l1_ratio",
+    "l1_ratios",
+    "fit_intercept",
+    "class_weight",
+    "tol",
+    "max_iter",
+    "warm_start",
+    "random_state",
+    "positive",
+    "penalty",
+    "loss",
+    "epsilon",
+    "intercept_scaling",
+]
+ELSEWHERE = {
+    "LogisticRegression": {"penalty", "intercept_scaling"},  # deprecated there; of one solver
+    "LogisticRegressionCV": {"penalty", "intercept_scaling", "l1_ratios"},  # its default asks for a choice
+}
+
+
+@pytest.mark.parametrize("name", [n for n in E.__all__ if hasattr(lm, n) or hasattr(svm, n)])
+def test_parameters_and_defaults_are_scikit_learns(name):
+    ours = inspect.signature(getattr(E, name)).parameters
+    theirs = inspect.signature(getattr(lm, name, None) or getattr(svm, name)).parameters
+    for parameter in set(SHARED) & set(theirs) - ELSEWHERE.get(name, set()):
+        assert parameter in ours, parameter
+        assert ours[parameter].default == theirs[parameter].default, parameter
+        assert ours[parameter].kind == theirs[parameter].kind, parameter
+    takes = inspect.signature(getattr(E, name).fit).parameters
+    assert "sample_weight" in takes
+
+
 def test_one_class_is_refused():
     X, y, _ = data()
     with pytest.raises(ValueError, match="at least 2 classes"):
@@ -581,6 +768,86 @@ def test_verbose_prints_lines_to_stderr(capsys, monkeypatch):
     assert "\r" not in err
     E.LinearSVC().fit(X, classes(y, 2))
     assert capsys.readouterr().err == ""
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_verbose_shows_one_live_line_in_a_terminal(monkeypatch):
+    X, y, _ = data(spread=0.3)
+    clock = iter(np.arange(0, 1e6, 10.0))
+    monkeypatch.setattr("coordwise.estimators.progress.time.perf_counter", lambda: next(clock))
+    monkeypatch.setattr("sys.stderr", Terminal())
+    E.LinearSVC(verbose=1, strategy="dual", max_iter=MANY, tol=1e-6).fit(X, classes(y, 2))
+    shown = sys.stderr.getvalue()
+    assert shown.endswith("\n")
+    assert shown.count("\n") == 1  # the line ends when the fit does
+    updates = shown[:-1].split("\r")[1:]
+    assert len(updates) >= 2
+    pattern = r"LinearSVC: pass \d+(, about \d+ left)?, gap \d\.\d\de[+-]\d\d \(stops at .*\), \d+\.0 s *"
+    assert all(re.fullmatch(pattern, update) for update in updates)
+    assert len({len(update) for update in updates}) == 1  # every update covers the one before
+    passes = [int(re.search(r"pass (\d+)", update)[1]) for update in updates]
+    assert passes == sorted(passes)
+    assert any("left" in update for update in updates)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        E.LinearSVC(C=0.01, strategy="dual", max_iter=MANY, tol=1e-6),
+        E.LogisticRegression(tol=1e-8),
+        E.RidgeClassifier(strategy="dual", tol=1e-8, max_iter=MANY),
+        E.Ridge(strategy="dual", tol=1e-8, max_iter=MANY),
+        E.Lasso(strategy="primal", alpha=0.1, tol=1e-8, max_iter=MANY),
+    ],
+    ids=lambda e: type(e).__name__,
+)
+def test_threads_give_the_same_coefficients(estimator):
+    X, y, s = data(outputs=3, spread=0.3)
+    y = classes(y[:, 0], 4) if is_classifier(estimator) else y
+    one = clone(estimator).fit(X, y, s)
+    two = clone(estimator).set_params(n_jobs=2).fit(X, y, s)
+    assert_same(two, one, 1e-12)  # groups of outputs are added up in another order
+
+
+@weighted_or_not
+@with_and_without
+@pytest.mark.parametrize("ratio", [0.5, 1.0])
+def test_several_classes_with_l1(weighted, intercept, ratio):
+    X, y, s = data(spread=0.3)
+    X = X / np.abs(X).max(0)
+    codes = np.digitize(y, np.quantile(y, [0.3, 0.7]))
+    s = s if weighted else np.ones(len(y))
+    options = {"C": 1.0, "l1_ratio": ratio, "fit_intercept": intercept}
+    ours = E.LogisticRegression(tol=1e-15, max_iter=10_000, **options)
+    with warnings.catch_warnings():  # rounding may come first
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        ours.fit(X, codes, s)
+    theirs = lm.LogisticRegression(solver="saga", tol=1e-12, max_iter=MANY, random_state=0, **options).fit(X, codes, s)
+
+    def value(model):
+        t = model.decision_function(X)
+        W = model.coef_
+        losses = np.log(np.exp(t).sum(1)) - t[np.arange(len(codes)), codes]
+        return s @ losses + (1 - ratio) / 2 * np.sum(W**2) + ratio * np.abs(W).sum()
+
+    assert abs(value(ours) - value(theirs)) <= 1e-8 * value(theirs)
+    assert value(ours) <= value(theirs) * (1 + 1e-12)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-4)
+    np.testing.assert_allclose(
+        ours.intercept_ - ours.intercept_.mean(), theirs.intercept_ - theirs.intercept_.mean(), atol=1e-4
+    )
+    # minus the gradient is in the subdifferential of the penalty
+    q = ours.predict_proba(X) - np.eye(3)[codes]
+    W, gradient = ours.coef_, (s[:, None] * q).T @ X + (1 - ratio) * ours.coef_
+    assert np.any(W == 0)
+    assert np.max(np.abs(gradient[W == 0])) <= ratio * (1 + 1e-8)
+    np.testing.assert_allclose(gradient[W != 0], -ratio * np.sign(W[W != 0]), atol=1e-8 * s.sum())
+    if intercept:
+        np.testing.assert_allclose(s @ q, 0, atol=1e-8 * s.sum())
 
 
 def test_scikit_learn_callbacks():

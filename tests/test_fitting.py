@@ -195,9 +195,13 @@ def test_strategies_converge_and_agree(loss, penalty, intercept, weighted, shape
         store = sp.csr_array if strategy in ("dual", "newton") else np.asarray
         model = model_of(loss, penalty, intercept, weighted, shape, store=store)
         if strategy == "auto" and not any(applies(model, name) for name in STRATEGIES[1:]):
+            with pytest.raises(ValueError, match=r"no strategy applies here: .* has a kink, and"):
+                fit(model, tol=tol)
             continue
         if strategy != "auto" and not applies(model, strategy):
-            with pytest.raises(ValueError, match=f"strategy='{strategy}' does not apply here: .*Use strategy='auto'"):
+            others = [name for name in STRATEGIES[1:] if applies(model, name)]
+            said = f"strategy='{strategy}' does not apply here: .*Use strategy='auto', or one of {', '.join(others)}[.]"
+            with pytest.raises(ValueError, match=said if others else "no strategy applies here: .* has a kink, and"):
                 fit(model, tol=tol, strategy=strategy)
             continue
         found = fit(model, tol=tol, strategy=strategy, max_passes=100_000)
@@ -231,6 +235,23 @@ def test_strategies_converge_and_agree(loss, penalty, intercept, weighted, shape
 def test_refusals_say_why(loss, penalty, strategy, reason):
     with pytest.raises(ValueError, match=reason):
         fit(model_of(loss, penalty), tol=1e-3, strategy=strategy)
+
+
+@pytest.mark.parametrize(
+    ("penalty", "intercept", "cure"),
+    [
+        ("l1", True, "a penalty with an l2 part and no intercept"),
+        ("l1", False, "a penalty with an l2 part"),
+        ("elastic_net", True, "no intercept"),
+        ("l2_positive", True, "no intercept"),
+    ],
+)
+def test_what_a_refusal_advises_works(penalty, intercept, cure):
+    with pytest.raises(ValueError, match=f"Use a smooth loss, or {cure}[.]"):
+        fit(model_of("hinge", penalty, intercept), tol=1e-3)
+    assert fit(model_of("squared_hinge", penalty, intercept), tol=1e-3).converged
+    changed = model_of("hinge", "elastic_net" if penalty == "l1" else penalty, intercept and "intercept" not in cure)
+    assert fit(changed, tol=1e-3, max_passes=10_000).converged
 
 
 def test_an_unknown_strategy_is_refused():
@@ -411,6 +432,23 @@ def test_a_start_saves_passes(strategy):
     again = fit(model, tol=1e-8, strategy=strategy, start=start)
     assert again.converged
     assert again.passes < first.passes
+
+
+@pytest.mark.parametrize("penalty", ["l1", "elastic_net_positive"])
+def test_limits_end_a_gram_matrix_with_active_sets(penalty):
+    A = np.random.default_rng(5).standard_normal((80, 40))
+    b = A @ np.ones((40, 2)) + np.random.default_rng(6).standard_normal((80, 2))
+    weak = {"l1": cw.penalties.L1(1e-3), "elastic_net_positive": cw.penalties.ElasticNet(1e-3, 1e-3, True)}[penalty]
+    model = LinearModel(cw.ERM(A, b, penalty=weak), True)
+    few = fit(model, tol=1e-12, strategy="gram", max_passes=1)
+    assert few.status is Status.MAX_PASSES
+    assert few.passes == 1
+    assert np.all(few.gap > 1e-12 * few.scale)
+    assert fit(model, tol=1e-12, strategy="gram", time_limit=0.0).status is Status.TIME_LIMIT
+    whole = fit(model, tol=1e-12, strategy="gram")
+    assert whole.converged
+    assert not whole.results  # no coordinate descent was needed
+    assert fit(model, tol=1e-14, strategy="gram", start=model.from_primal(whole.w * 1.001)).passes < whole.passes
 
 
 # Several classes at once

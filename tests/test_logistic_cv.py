@@ -129,6 +129,25 @@ def test_l1(ratios, legacy):
     np.testing.assert_array_equal(ours.l1_ratios_, scikits.l1_ratios_)
 
 
+@pytest.mark.parametrize("legacy", [True, False])
+def test_l1_with_three_classes(legacy):
+    X, y, _ = data(3)
+    options = {
+        "Cs": [0.05, 0.5],
+        "cv": 3,
+        "scoring": "neg_log_loss",
+        "l1_ratios": (0.3, 1.0),
+        "use_legacy_attributes": legacy,
+    }
+    ours = LogisticRegressionCV(tol=1e-12, max_iter=100_000, **options).fit(X, y)
+    scikits = theirs.LogisticRegressionCV(solver="saga", tol=1e-10, max_iter=100_000, random_state=0, **options).fit(
+        X, y
+    )
+    assert_same(ours, scikits, rtol=1e-4)
+    np.testing.assert_array_equal(ours.l1_ratio_, scikits.l1_ratio_)
+    assert ours.coef_.shape == (3, X.shape[1])
+
+
 @COUNT
 def test_the_order_of_Cs_is_of_no_consequence(count):
     X, y, _ = data(count)

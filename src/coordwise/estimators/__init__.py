@@ -6,8 +6,9 @@ method : str or Method, default="auto"
     Of `coordwise.solve`, where coordinate descent runs.
 beta : float in [0, 1], default=None
     Norm of the method's analysis, for methods that have one.
-strategy : {"auto", "dual", "primal", "gram", "newton"}, default="auto"
-    How the problem is solved: coordinates are samples, or features; or dense Gram matrices of the features.
+strategy : {"auto", "dual", "primal", "working_set", "gram", "newton"}, default="auto"
+    How the problem is solved: coordinates are samples, or features, or features some at a time; or dense Gram matrices
+    of the features. A ValueError says why one does not apply, and which ones do.
 time_limit : float, default=None
     Seconds.
 verbose : int, default=0
@@ -28,7 +29,8 @@ folds that did not reach tol. Ctrl-C ends all of them and raises KeyboardInterru
 After a fit: coef_, intercept_, n_iter_ (passes, rounded up), n_features_in_, feature_names_in_, classes_, and
 
 dual_gap_ : float or ndarray
-    The duality gap at the solution, one per output; at most tol times the objective at zero.
+    The duality gap at the solution, one per output; at most tol times the objective at zero. Otherwise a
+    ConvergenceWarning points at the line that called fit. Without a penalty it is inf where no dual point was found.
 passes_ : float
     Entries touched / nnz; steps, where Gram matrices or Newton's method did the work.
 strategy_ : str

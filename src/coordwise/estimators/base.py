@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numbers
 import os
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -19,6 +18,7 @@ from sklearn.utils.validation import _check_sample_weight
 
 from coordwise.erm import ERM
 from coordwise.estimators.progress import Watch, callback_support, with_callbacks
+from coordwise.estimators.warn import warn
 from coordwise.fitting.dual import with_column
 from coordwise.fitting.fit import STRATEGIES, Fit, fit
 from coordwise.fitting.model import Candidate, LinearModel
@@ -145,12 +145,16 @@ class Linear(callback_support(), BaseEstimator):  # type: ignore[misc]
         bad = [found for found in fits if not found.converged]
         if bad:
             worst = max(float(np.max(found.gap / np.where(found.scale > 0, found.scale, 1.0))) for found in bad)
-            warnings.warn(
-                f"{type(self).__name__} stopped before it converged ({bad[0].status.value}): its duality gap is "
-                f"{worst:.2g} of the objective at zero, and tol={self.tol:g} was asked for. Raise max_iter or "
-                "time_limit, loosen tol, or regularise more; scaling the features helps too.",
+            reached = (
+                f"its duality gap is {worst:.2g} of the objective at zero, and tol={self.tol:g} was asked for. Raise "
+                "max_iter or time_limit, loosen tol, or regularise more; scaling the features helps too."
+                if np.isfinite(worst)
+                else "without a penalty no duality gap was found. If a hyperplane separates the classes there is no "
+                "minimum, and the coefficients grow without bound: regularise. Otherwise raise max_iter or time_limit."
+            )
+            warn(
+                f"{type(self).__name__} stopped before it converged ({bad[0].status.value}): {reached}",
                 ConvergenceWarning,
-                stacklevel=3,
             )
 
     def _start(self, shape: tuple[int, int], n: int) -> Candidate | None:

@@ -18,6 +18,7 @@ from coordwise.estimators.base import CONSTRAINTS, Linear, method_of, weights_of
 from coordwise.estimators.logistic_path import PathOverC, grid_of, over_C
 from coordwise.fitting.multinomial import multinomial
 from coordwise.fitting.sparse_multinomial import sparse_multinomial
+from coordwise.fitting.unpenalised import penalty_of
 from coordwise.losses import Hinge, Logistic, Loss, Squared, SquaredHinge
 from coordwise.penalties import ElasticNet as Penalty
 from coordwise.validation import FloatArray
@@ -147,9 +148,14 @@ class LogisticRegression(_Classifier):
     ``sklearn.linear_model.LogisticRegression``; the intercept is not penalised. The fit ends when the duality gap is at
     most tol times the objective at zero (both divided by C sum_i s_i).
 
+    With C = inf there is no penalty, and a minimum only if no hyperplane separates the classes. If one does, also one
+    that some samples lie on, or if there are fewer samples than features, the fit ends with a ConvergenceWarning, large
+    coefficients and an infinite dual_gap_.
+
     Parameters
     ----------
     C : float, default=1.0
+        Positive; inf for no penalty.
     l1_ratio : float, default=0.0
     tol : float, default=1e-4
     fit_intercept : bool, default=True
@@ -165,7 +171,7 @@ class LogisticRegression(_Classifier):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **CONSTRAINTS,
-        "C": [Interval(numbers.Real, 0, None, closed="neither")],
+        "C": [Interval(numbers.Real, 0, None, closed="right")],
         "l1_ratio": [Interval(numbers.Real, 0, 1, closed="both")],
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "warm_start": ["boolean"],
@@ -211,7 +217,7 @@ class LogisticRegression(_Classifier):
 
     def _penalty(self, total: float) -> Penalty:
         lam, ratio = 1 / (float(self.C) * total), float(self.l1_ratio)
-        return Penalty(lam * ratio, lam * (1 - ratio))
+        return penalty_of(lam * ratio, lam * (1 - ratio))
 
     def _fit_classes(self, X: Any, y: Any, codes: Any, weights: FloatArray | None, watch: Any) -> list[Any]:
         if len(self.classes_) == 2:
@@ -318,14 +324,19 @@ class LogisticRegression(_Classifier):
 class LinearSVC(_Classifier):
     """minimise over w, c   (1/2)(|w|^2 + c^2/intercept_scaling^2) + C sum_i s_i loss(b_i (<x_i, w> + c)).
 
-    loss(t) = max(1 - t, 0) (hinge) or its square. One problem per class against the rest with more than two classes.
-    With the same parameters the solution is that of ``sklearn.svm.LinearSVC``, which penalises the intercept;
-    ``intercept_scaling=inf`` does not. The fit ends when the duality gap is at most tol times the objective at zero
-    (both divided by C sum_i s_i, and by 2 for the square).
+    loss(t) = max(1 - t, 0) (hinge) or its square. With penalty="l1" the first term is |w|_1 + |c|/intercept_scaling.
+    One problem per class against the rest with more than two classes. With the same parameters the solution is that of
+    ``sklearn.svm.LinearSVC``, which penalises the intercept; ``intercept_scaling=inf`` does not. The fit ends when the
+    duality gap is at most tol times the objective at zero (both divided by C sum_i s_i, and by 2 for the square).
 
     Parameters
     ----------
+    penalty : {"l1", "l2"}, default="l2"
+        "l1" needs the squared hinge; a ValueError says so.
     loss : {"hinge", "squared_hinge"}, default="squared_hinge"
+    dual : "auto" or bool, default="auto"
+        Of no consequence, for code written for scikit-learn: the solution is the same, and `strategy` says how it is
+        found.
     tol : float, default=1e-4
     C : float, default=1.0
     fit_intercept : bool, default=True
@@ -343,7 +354,9 @@ class LinearSVC(_Classifier):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **CONSTRAINTS,
+        "penalty": [StrOptions({"l1", "l2"})],
         "loss": [StrOptions({"hinge", "squared_hinge"})],
+        "dual": ["boolean", StrOptions({"auto"})],
         "C": [Interval(numbers.Real, 0, None, closed="neither")],
         "intercept_scaling": [Interval(numbers.Real, 0, np.inf, closed="right")],
         "class_weight": [dict, StrOptions({"balanced"}), None],
@@ -351,8 +364,10 @@ class LinearSVC(_Classifier):
 
     def __init__(
         self,
+        penalty: str = "l2",
         loss: str = "squared_hinge",
         *,
+        dual: str | bool = "auto",
         tol: float = 1e-4,
         C: float = 1.0,
         fit_intercept: bool = True,
@@ -368,7 +383,9 @@ class LinearSVC(_Classifier):
         callbacks: Any = None,
         n_jobs: int | None = None,
     ) -> None:
+        self.penalty = penalty
         self.loss = loss
+        self.dual = dual
         self.tol = tol
         self.C = C
         self.fit_intercept = fit_intercept
@@ -388,10 +405,15 @@ class LinearSVC(_Classifier):
         return Hinge() if self.loss == "hinge" else SquaredHinge()
 
     def _penalty(self, total: float) -> Penalty:
-        factor = 1.0 if self.loss == "hinge" else 2.0
-        return Penalty(0.0, 1 / (factor * float(self.C) * total))
+        lam = 1 / ((1.0 if self.loss == "hinge" else 2.0) * float(self.C) * total)
+        return Penalty(lam, 0.0) if self.penalty == "l1" else Penalty(0.0, lam)
 
     def _fit_classes(self, X: Any, y: Any, codes: Any, weights: FloatArray | None, watch: Any) -> list[Any]:
+        if self.penalty == "l1" and self.loss == "hinge":
+            raise ValueError(
+                "Unsupported set of arguments: The combination of penalty='l1' and loss='hinge' is not supported. Use "
+                "loss='squared_hinge'."
+            )
         if self.class_weight is None or len(self.classes_) == 2:
             return super()._fit_classes(X, y, codes, weights, watch)
         given = self._class_weights(y, weights)[codes]
@@ -412,6 +434,7 @@ class RidgeClassifier(_Classifier):
     Parameters
     ----------
     alpha : float, default=1.0
+        At least 0, which is least squares as for `Ridge`.
     fit_intercept : bool, default=True
     max_iter : int, default=None
         Limit on passes over the data; 1000 if None.
@@ -425,7 +448,7 @@ class RidgeClassifier(_Classifier):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **CONSTRAINTS,
-        "alpha": [Interval(numbers.Real, 0, None, closed="neither")],
+        "alpha": [Interval(numbers.Real, 0, None, closed="left")],
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "positive": ["boolean"],
     }
@@ -469,4 +492,4 @@ class RidgeClassifier(_Classifier):
         return Squared()
 
     def _penalty(self, total: float) -> Penalty:
-        return Penalty(0.0, float(self.alpha) / total, bool(self.positive))
+        return penalty_of(0.0, float(self.alpha) / total, bool(self.positive))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import nullcontext
@@ -20,6 +19,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.parallel import _get_threadpool_controller
 
 from coordwise.estimators.base import threads_of
+from coordwise.estimators.warn import warn
 from coordwise.fitting.fit import FEW
 from coordwise.fitting.model import LinearModel
 from coordwise.fitting.moments import Moments
@@ -183,12 +183,11 @@ def warn_of_folds(name: str, converged: Any, tol: float) -> None:
     """One warning for all fits of folds that did not converge."""
     wrong = int(np.sum(~np.asarray(converged, bool)))
     if wrong:
-        warnings.warn(
+        warn(
             f"{wrong} of the {np.size(converged)} fits of folds of {name} stopped before their duality gaps were at "
             f"most tol={tol:g} times the objective at zero, so scores may be off. Raise max_iter or time_limit, loosen "
             "tol, or leave out the weakest penalties; scaling the features helps too.",
             ConvergenceWarning,
-            stacklevel=5,
         )
 
 
@@ -203,10 +202,9 @@ def score_params(
     takes = getattr(scorer, "_accept_sample_weight", None)
     if takes() if takes is not None else "sample_weight" in signature(scorer).parameters:
         return {"sample_weight": weights[test]}
-    warnings.warn(
+    warn(
         f"The scoring {scorer} does not support sample_weight, so that {name} is fitted with weights and chosen "
         "without.",
         UserWarning,
-        stacklevel=2,
     )
     return {}

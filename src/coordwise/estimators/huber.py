@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numbers
 import time
-import warnings
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -14,10 +13,11 @@ from sklearn.utils._param_validation import Interval
 
 from coordwise.estimators.base import CONSTRAINTS
 from coordwise.estimators.regression import _Regressor
+from coordwise.estimators.warn import warn
 from coordwise.fitting.fit import Fit
 from coordwise.fitting.model import Candidate
+from coordwise.fitting.unpenalised import penalty_of
 from coordwise.losses import Huber
-from coordwise.penalties import ElasticNet as Penalty
 from coordwise.results import Status
 from coordwise.validation import FloatArray
 
@@ -31,10 +31,14 @@ class HuberRegressor(_Regressor):
     """minimise over w, c, sigma > 0   sum_i s_i (sigma + sigma H((y_i - <x_i, w> - c)/sigma)) + alpha |w|^2.
 
     H(z) = z^2 up to |z| = epsilon and 2 epsilon |z| - epsilon^2 beyond. With the same parameters the solution is that
-    of ``sklearn.linear_model.HuberRegressor``. For a fixed scale sigma this is Huber's loss with delta = epsilon sigma
-    and an l2 penalty; its duality gap is at most tol times its value at zero. The minimum over w and c is convex in
-    sigma: its derivative is brought to zero by bracketing, until what is left to gain in sigma is at most tol times
-    the objective at zero.
+    of ``sklearn.linear_model.HuberRegressor``. For a fixed scale sigma this is, up to constants, twice W/sigma times
+
+        P(w, c) = (1/W) sum_i s_i phi(<x_i, w> + c; y_i) + (alpha sigma/W)/2 |w|^2,   W = sum_i s_i,
+
+    with Huber's loss phi for delta = epsilon sigma. dual_gap_ is the duality gap of P at the last sigma, scale_, and
+    the fit ends with dual_gap_ <= tol * P(0, 0). It says nothing about sigma. The minimum over w and c is convex in
+    sigma: its derivative is brought to zero by bracketing, until its modulus times the width of the bracket, a bound on
+    what is left to gain in sigma, is at most tol times the objective at w = 0, c = 0 and that sigma.
 
     Parameters
     ----------
@@ -43,6 +47,7 @@ class HuberRegressor(_Regressor):
     max_iter : int, default=100
         Limit on passes over the data, or on steps of Newton's method, for each scale that is tried.
     alpha : float, default=1e-4
+        At least 0.
     warm_start : bool, default=False
     fit_intercept : bool, default=True
     tol : float, default=1e-5
@@ -62,7 +67,7 @@ class HuberRegressor(_Regressor):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **{name: rule for name, rule in CONSTRAINTS.items() if name != "random_state"},
         "epsilon": [Interval(numbers.Real, 1.0, None, closed="left")],
-        "alpha": [Interval(numbers.Real, 0, None, closed="neither")],
+        "alpha": [Interval(numbers.Real, 0, None, closed="left")],
         "warm_start": ["boolean"],
     }
 
@@ -134,12 +139,11 @@ class HuberRegressor(_Regressor):
         super()._report(fits, flat)
         if fits[0].converged and self._left > float(self.tol):
             self.result_ = replace(fits[0], status=Status.MAX_PASSES)
-            warnings.warn(
+            warn(
                 f"HuberRegressor could not bring its scale to tol={self.tol:g}: at scale_={self.scale_:.2g} up to "
                 f"{self._left:.2g} of the objective at zero may be left to gain. The fit is nearly exact; raise alpha "
                 "or loosen tol.",
                 ConvergenceWarning,
-                stacklevel=3,
             )
 
 
@@ -191,7 +195,7 @@ class _Search:
             self.X,
             self.targets,
             Huber(delta=self.epsilon * scale),
-            Penalty(0.0, self.alpha * scale / self.total),
+            penalty_of(0.0, self.alpha * scale / self.total),
             self.weights,
             intercept=self.estimator.fit_intercept,
             start=self.start,

@@ -17,6 +17,7 @@ from coordwise.estimators.base import CONSTRAINTS, Linear, weights_of, with_call
 from coordwise.fitting.fit import Fit
 from coordwise.fitting.model import LinearModel
 from coordwise.fitting.path import points, values_of
+from coordwise.fitting.unpenalised import penalty_of
 from coordwise.losses import L2L1, EpsilonInsensitive, Loss, Squared, SquaredEpsilonInsensitive
 from coordwise.penalties import ElasticNet as Penalty
 from coordwise.validation import FloatArray
@@ -173,6 +174,7 @@ class Ridge(_Penalised):
     Parameters
     ----------
     alpha : float, default=1.0
+        At least 0. Without a penalty this is least squares: of several solutions, that of smallest |w|.
     fit_intercept : bool, default=True
     max_iter : int, default=None
         Limit on passes over the data; 1000 if None.
@@ -185,7 +187,7 @@ class Ridge(_Penalised):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **CONSTRAINTS,
-        "alpha": [Interval(numbers.Real, 0, None, closed="neither")],
+        "alpha": [Interval(numbers.Real, 0, None, closed="left")],
         "positive": ["boolean"],
     }
 
@@ -221,7 +223,7 @@ class Ridge(_Penalised):
         self.n_jobs = n_jobs
 
     def _penalty(self, total: float) -> Penalty:
-        return Penalty(0.0, float(self.alpha) / total, bool(self.positive))
+        return penalty_of(0.0, float(self.alpha) / total, bool(self.positive))
 
 
 class ElasticNet(_Penalised):
@@ -234,6 +236,7 @@ class ElasticNet(_Penalised):
     Parameters
     ----------
     alpha : float, default=1.0
+        At least 0; 0 is least squares as for `Ridge`, and no worse a problem than others.
     l1_ratio : float, default=0.5
     fit_intercept : bool, default=True
     max_iter : int, default=1000
@@ -247,7 +250,7 @@ class ElasticNet(_Penalised):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **CONSTRAINTS,
-        "alpha": [Interval(numbers.Real, 0, None, closed="neither")],
+        "alpha": [Interval(numbers.Real, 0, None, closed="left")],
         "l1_ratio": [Interval(numbers.Real, 0, 1, closed="both")],
         "positive": ["boolean"],
         "warm_start": ["boolean"],
@@ -290,7 +293,7 @@ class ElasticNet(_Penalised):
 
     def _penalty(self, total: float) -> Penalty:
         ratio = float(self.l1_ratio)
-        return Penalty(float(self.alpha) * ratio, float(self.alpha) * (1 - ratio), bool(self.positive))
+        return penalty_of(float(self.alpha) * ratio, float(self.alpha) * (1 - ratio), bool(self.positive))
 
 
 class Lasso(ElasticNet):
@@ -302,6 +305,7 @@ class Lasso(ElasticNet):
     Parameters
     ----------
     alpha : float, default=1.0
+        At least 0; 0 is least squares as for `Ridge`, and no worse a problem than others.
     fit_intercept : bool, default=True
     max_iter : int, default=1000
         Limit on passes over the data.
@@ -350,7 +354,7 @@ class Lasso(ElasticNet):
         self.n_jobs = n_jobs
 
     def _penalty(self, total: float) -> Penalty:
-        return Penalty(float(self.alpha), 0.0, bool(self.positive))
+        return penalty_of(float(self.alpha), 0.0, bool(self.positive))
 
 
 class L2L1Regressor(_Penalised):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +39,14 @@ class ActiveSet:
         self.active: NDArray[np.intp] = np.empty(0, np.intp)
         self.signs = np.empty(0)
         self.block = np.empty((0, 0))
+        self.rounds = 0
         self._noise = 1e-14 * float(np.max(np.abs(m), initial=0.0))
+
+    def begin(self, w: FloatArray) -> None:
+        """Start the next problem from w."""
+        self.w, self.active = w.copy(), np.flatnonzero(w)
+        self.signs = np.sign(w[self.active])
+        self.block = self.G[np.ix_(self.active, self.active)]
 
     def path(self, penalties: Sequence[ElasticNet]) -> FloatArray | None:
         """Solutions for one penalty after the other (d x K), best from strong to weak; None if one was not found."""
@@ -77,14 +84,22 @@ class ActiveSet:
             self.w = w[:, count - 1].copy()
         return w[:, :count]
 
-    def solve(self, penalty: ElasticNet) -> FloatArray | None:
-        """The solution for a penalty; None after too many rounds or a singular system."""
+    def solve(
+        self, penalty: ElasticNet, *, most: float = np.inf, late: Callable[[], bool] | None = None
+    ) -> FloatArray | None:
+        """The solution for a penalty; None after too many rounds or a singular system.
+
+        Ends early, at the current `w`, after `most` rounds or when `late`, asked before every round, returns True.
+        """
         l1, l2 = penalty.l1, penalty.l2
         ahead: FloatArray | None = None  # the minimiser for the current signs, where it is known
         single = False  # whether coordinates come in one at a time, which always descends
         if penalty.positive and np.any(self.signs < 0):
             self._keep(self.signs > 0)
-        for _ in range(50 + 2 * len(self.m)):
+        for _ in range(int(min(50 + 2 * len(self.m), most))):
+            if late is not None and late():
+                return None
+            self.rounds += 1
             if ahead is None:
                 ahead = self._target(l1, l2)
             if ahead is None:

@@ -15,6 +15,7 @@ from coordwise.fitting.gram import gram_solution
 from coordwise.fitting.model import Candidate, LinearModel
 from coordwise.fitting.newton import newton
 from coordwise.fitting.proximal import Descent
+from coordwise.fitting.unpenalised import nonnegative, unpenalised
 from coordwise.fitting.working import working_sets
 from coordwise.methods import Method
 from coordwise.recording import Progress, says_stop
@@ -26,6 +27,7 @@ __all__ = ["STRATEGIES", "Fit", "choose", "fit"]
 
 STRATEGIES = ("auto", "dual", "primal", "working_set", "gram", "newton")
 FEW = 1000  # features (or samples) for which a dense Gram matrix is cheap
+MOST = 10_000  # features whose dense Gram matrix fits into memory, where there is no other way
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +62,10 @@ def choose(model: LinearModel) -> tuple[str, str]:
     """(strategy, why) for a model: see `fit`."""
     n, d, loss, penalty = model.n, model.d, model.loss, model.penalty
     plain = penalty.l1 == 0 and not penalty.positive
+    if penalty.l1 == 0 and penalty.l2 == 0:
+        if penalty.positive:
+            return "gram", "least squares over w >= 0: one Gram matrix"
+        return "newton", "no penalty: Newton's method in the space of the features"
     if loss.name == "squared" and d <= FEW and (n >= d or not plain):
         return "gram", f"squared loss with {d} <= {FEW} features: one Gram matrix"
     if loss.name == "squared" and plain and n <= FEW:
@@ -93,7 +99,8 @@ def fit(
     Raises
     ------
     ValueError
-        For a strategy that does not apply, with the reason.
+        For a strategy that does not apply, with the reason and those that do; and for a loss with a kink beside a
+        penalty without an l2 part, or beside an intercept and an l1 penalty or w >= 0, where none does.
     """
     name, why = choose(model) if check_choice("strategy", strategy, STRATEGIES) == "auto" else (strategy, "as asked")
     _check_applies(model, name)
@@ -144,22 +151,49 @@ class _Outcome:
         return float(runs) + self.steps
 
 
-def _check_applies(model: LinearModel, name: str) -> None:
+def _why_not(model: LinearModel, name: str) -> str:
+    """Why a strategy does not apply; empty if it does."""
     loss, penalty = model.loss, model.penalty
     plain = penalty.l1 == 0 and not penalty.positive
-    wrong = ""
+    none = penalty.l1 == 0 and penalty.l2 == 0
+    if none and name in ("primal", "working_set"):
+        return "there is no penalty"
+    if none and plain and name == "gram":
+        return "there is no penalty"
+    if none and name == "gram" and model.d > MOST:
+        return f"w >= 0 without a penalty needs a Gram matrix of all {model.d} features, at most {MOST}"
     if name == "gram" and loss.name != "squared":
-        wrong = "it is for the squared loss"
-    elif name == "newton" and not (loss.gamma > 0 and plain):
-        wrong = "it is for smooth losses with an l2 penalty"
-    elif name in ("primal", "working_set") and loss.gamma == 0:
-        wrong = f"the loss {loss.name!r} has a kink"
-    elif name == "dual" and penalty.l2 == 0:
-        wrong = "the penalty has no l2 part"
-    elif name == "dual" and model.intercept and not plain:
-        wrong = "an intercept beside an l1 penalty or w >= 0 needs the features"
-    if wrong:
-        raise ValueError(f"strategy={name!r} does not apply here: {wrong}. Use strategy='auto'.")
+        return "it is for the squared loss"
+    if name == "newton" and not (loss.gamma > 0 and plain):
+        return "it is for smooth losses with an l2 penalty or none"
+    if name in ("primal", "working_set") and loss.gamma == 0:
+        return f"the loss {loss.name!r} has a kink"
+    if name == "dual" and penalty.l2 == 0:
+        return "the penalty has no l2 part"
+    if name == "dual" and model.intercept and not plain:
+        return "an intercept beside an l1 penalty or w >= 0 needs the features"
+    return ""
+
+
+def _check_applies(model: LinearModel, name: str) -> None:
+    wrong = _why_not(model, name)
+    if not wrong:
+        return
+    others = [other for other in STRATEGIES[1:] if not _why_not(model, other)]
+    if others:
+        raise ValueError(
+            f"strategy={name!r} does not apply here: {wrong}. Use strategy='auto', or one of {', '.join(others)}."
+        )
+    if model.loss.gamma > 0:
+        what = _why_not(model, "gram") if model.loss.name == "squared" else "w >= 0 alone is for the squared loss"
+        raise ValueError(f"no strategy applies here: {what}. Give a penalty.")
+    cure = "a penalty with an l2 part" if model.penalty.l2 == 0 else "no intercept"
+    if model.penalty.l2 == 0 and model.intercept:
+        cure += " and no intercept"
+    raise ValueError(
+        f"no strategy applies here: the loss {model.loss.name!r} has a kink, and {_why_not(model, 'dual')}. Use a "
+        f"smooth loss, or {cure}."
+    )
 
 
 def _met(model: LinearModel, found: Candidate, tol: float) -> bool:
@@ -167,7 +201,12 @@ def _met(model: LinearModel, found: Candidate, tol: float) -> bool:
 
 
 def _gram(model: LinearModel, options: _Options) -> _Outcome:
-    found, steps = gram_solution(model, options.tol, options.start)
+    late = None if np.isinf(options.limit) else lambda: time.perf_counter() > options.limit
+    none = model.penalty.l1 == 0 and model.penalty.l2 == 0
+    if none:
+        found, steps = nonnegative(model, most=options.max_passes, late=late)
+    else:
+        found, steps = gram_solution(model, options.tol, options.start, most=options.max_passes, late=late)
     try:
         asked = options.callback is not None and says_stop(options.callback(_progress(model, found, steps)))
     except KeyboardInterrupt:
@@ -176,10 +215,12 @@ def _gram(model: LinearModel, options: _Options) -> _Outcome:
         return _Outcome(found, Status.CONVERGED, [], steps)
     if asked or time.perf_counter() > options.limit:
         return _Outcome(found, Status.STOPPED if asked else Status.TIME_LIMIT, [], steps)
+    if none or steps >= options.max_passes:
+        return _Outcome(found, Status.MAX_PASSES, [], steps)
     # A Gram matrix squares the condition number: finish on the data themselves.
     plain = model.penalty.l1 == 0 and not model.penalty.positive
     finish = (_newton if model.d <= FEW else _dual) if plain else _working_set
-    better = finish(model, replace(options, start=found))
+    better = finish(model, replace(options, start=found, max_passes=options.max_passes - steps))
     return replace(better, found=better.found.better(found), steps=better.steps + steps)
 
 
@@ -203,6 +244,10 @@ def _follow(model: LinearModel, options: _Options, rounds: Iterator[Candidate], 
 
 
 def _newton(model: LinearModel, options: _Options) -> _Outcome:
+    if model.penalty.l2 == 0:
+        outcome = _follow(model, options, unpenalised(model, options.tol, most=options.max_passes, start=options.start))
+        gone = np.isinf(outcome.found.gap) & (outcome.found.value <= np.finfo(float).eps * model.scale)
+        return replace(outcome, status=Status.DIVERGED) if gone.any() else outcome
     threads = (os.cpu_count() or 1) if options.n_jobs == -1 else options.n_jobs
     steps = newton(model, options.tol, start=options.start, threads=threads)
     return _follow(model, options, steps, min(options.max_passes, 200))

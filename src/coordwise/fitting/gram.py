@@ -1,71 +1,79 @@
-"""The squared loss by one Gram matrix: Cholesky for l2 penalties, coordinate descent on its square root for others."""
+"""The squared loss by one Gram matrix: Cholesky for l2 penalties, exact solutions on active sets for others."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 
-from coordwise.erm import ERM
+from coordwise.fitting.active_set import ActiveSet
 from coordwise.fitting.model import Candidate, LinearModel
 from coordwise.fitting.newton import Gram
-from coordwise.solve import solve
 from coordwise.validation import FloatArray
 
 __all__ = ["centered_moments", "gram_solution"]
 
 
-def gram_solution(model: LinearModel, tol: float, start: Candidate | None = None) -> tuple[Candidate, int]:
-    """The solution as well as a Gram matrix allows, and the steps of refinement or coordinate descent it took."""
-    if model.n < model.d and model.penalty.l1 == 0 and not model.penalty.positive:
+def gram_solution(
+    model: LinearModel,
+    tol: float,
+    start: Candidate | None = None,
+    *,
+    most: float = np.inf,
+    late: Callable[[], bool] | None = None,
+) -> tuple[Candidate, int]:
+    """The solution as well as a Gram matrix allows, and the steps of refinement or rounds of active sets it took.
+
+    Rounds end after `most` of them, or when `late` returns True.
+    """
+    plain = model.penalty.l1 == 0 and not model.penalty.positive
+    if plain and model.n < model.d:
         return _over_samples(model), 1
-    return _over_features(model, tol, start)
-
-
-def _over_features(model: LinearModel, tol: float, start: Candidate | None) -> tuple[Candidate, int]:
-    s = np.ones(model.n) if model.weights is None else model.weights
-    G, moments, shift, means = centered_moments(model)
-    l1, l2 = model.penalty.l1, model.penalty.l2
-    steps = 1
-    if l1 == 0 and not model.penalty.positive:
-        factor = _factor(G, l2)
-        w = scipy.linalg.cho_solve(factor, moments, check_finite=False)
-        best = model.from_primal(w, means - shift @ w if model.intercept else None)
-        for _ in range(3):  # refinement on the data: a Gram matrix squares the condition number
-            if np.all(best.gap <= tol * model.scale):
-                break
-            t = model.scores(best.w, best.c)
-            y = s[:, None] * (t - model.b)
-            gradient = model.problem.moments(y) + l2 * best.w
-            w = best.w - scipy.linalg.cho_solve(factor, gradient, check_finite=False)
-            best = model.from_primal(w).better(best)
-            steps += 1
-        return best, steps
+    if plain:
+        return _over_features(model, tol)
     if start is not None:  # it may be the solution, found by other means
         again = model.from_primal(start.w)
         if np.all(again.gap <= tol * model.scale):
             return again, 1
-    if "eigen" not in model.shared:
-        model.shared["eigen"] = np.linalg.eigh(G)
-    eigenvalues, vectors = model.shared["eigen"]
-    root = np.sqrt(np.maximum(eigenvalues, 0))
-    keep = root > 1e-8 * root.max() if root.size and root.max() > 0 else np.zeros(len(root), bool)
-    if not keep.any():
-        return model.from_primal(np.zeros((model.d, model.outputs))), 1
-    R = np.sqrt(keep.sum()) * root[keep, None] * vectors[:, keep].T
-    q = np.sqrt(keep.sum()) * (vectors[:, keep].T @ moments) / root[keep, None]
-    small = ERM(np.asfortranarray(R), q, penalty=model.penalty)
-    scale = small.value_at_zero
-    inner = 0.1 * tol * float(np.min(model.scale / np.where(scale > 0, scale, 1.0)))
-    objective, inner = small.primal(), min(max(inner, 1e-14), 1e-2)
-    # Exact steps are best on few coordinates that are not too correlated, momentum on others.
-    result = solve(objective, "sdca", tol=inner, max_passes=200, x0=None if start is None else start.w)
-    if not result.converged:
-        result = solve(objective, tol=inner, max_passes=20_000, x0=result.x)
-    w = result.x.reshape(model.d, -1)
-    return model.from_primal(w, means - shift @ w if model.intercept else None), max(int(result.passes), 1)
+    return _on_active_sets(model, start, most, late)
+
+
+def _over_features(model: LinearModel, tol: float) -> tuple[Candidate, int]:
+    s = np.ones(model.n) if model.weights is None else model.weights
+    G, moments, shift, means = centered_moments(model)
+    l2, steps = model.penalty.l2, 1
+    factor = _factor(G, l2)
+    w = scipy.linalg.cho_solve(factor, moments, check_finite=False)
+    best = model.from_primal(w, means - shift @ w if model.intercept else None)
+    for _ in range(3):  # refinement on the data: a Gram matrix squares the condition number
+        if np.all(best.gap <= tol * model.scale):
+            break
+        t = model.scores(best.w, best.c)
+        y = s[:, None] * (t - model.b)
+        gradient = model.problem.moments(y) + l2 * best.w
+        w = best.w - scipy.linalg.cho_solve(factor, gradient, check_finite=False)
+        best = model.from_primal(w).better(best)
+        steps += 1
+    return best, steps
+
+
+def _on_active_sets(
+    model: LinearModel, start: Candidate | None, most: float, late: Callable[[], bool] | None
+) -> tuple[Candidate, int]:
+    G, moments, shift, means = centered_moments(model)
+    w = np.zeros((model.d, model.outputs))
+    rounds = 0
+    for k in range(model.outputs):
+        search = ActiveSet(G, moments[:, k])
+        if start is not None:
+            search.begin(start.w[:, k])
+        search.solve(model.penalty, most=most, late=late)
+        w[:, k] = search.w
+        rounds = max(rounds, search.rounds)
+    return model.from_primal(w, means - shift @ w if model.intercept else None), max(rounds, 1)
 
 
 def centered_moments(model: LinearModel) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:

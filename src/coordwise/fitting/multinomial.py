@@ -1,4 +1,4 @@
-"""Multinomial logistic regression with an l2 penalty, by Newton's method or L-BFGS, with a duality gap."""
+"""Multinomial logistic regression with an l2 penalty or none, by Newton's method or L-BFGS, with a duality gap."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from scipy.special import log_softmax, softmax, xlogy
 from coordwise.fitting.fit import FEW, Fit
 from coordwise.fitting.model import Candidate
 from coordwise.fitting.newton import Gram, direction
+from coordwise.fitting.quadratic import Columns
 from coordwise.fitting.softmax import best_intercepts
+from coordwise.fitting.unpenalised import ROUNDING, conjugate_gradients
 from coordwise.recording import Progress, says_stop
 from coordwise.results import Status
 from coordwise.rows import Rows
@@ -41,6 +43,10 @@ def multinomial(
     The conjugate of the loss is sum_k q_k log q_k over the simplex, so Y = s (q - e_y), q = softmax(t), is a dual
     point; with an intercept its columns must add up to 0, which the best intercepts for W make them do. Then
     P(W, c) + D(Y) = |lam W + X'Y/S|^2/(2 lam) is the duality gap. Ends when it is <= tol * log K.
+
+    Without a penalty (lam = 0) X'Y must vanish, which a Newton step makes it do, as in `unpenalised`: q_k becomes
+    q_k (1 - u_k + sum_j q_j u_j) with the change u of the scores. Where that is not between q_k/2 and 3 q_k/2 the gap
+    is infinite; so it is for all W where hyperplanes separate a class from the others.
     """
     begun = time.perf_counter()
     rows = Rows(X, "rows")
@@ -50,6 +56,7 @@ def multinomial(
     hot = np.zeros((n, count))
     hot[np.arange(n), codes] = 1.0
     scale = np.array([np.log(count)])
+    norms = Columns(X).norms(None, False)[:, None] if lam == 0 else np.zeros((d, 1))  # of the features
 
     def scores(W: FloatArray, c: FloatArray) -> FloatArray:
         return np.asarray(rows.dots(np.ascontiguousarray(W))) + c
@@ -77,6 +84,8 @@ def multinomial(
         log_q = log_softmax(t, axis=1)
         q = np.exp(log_q)
         value = -float(s @ log_q[np.arange(n), codes]) / total + lam / 2 * float(np.sum(W * W))
+        if lam == 0:
+            return without_penalty(W, c, q, value)
         y = s[:, None] * (q - hot)
         v = rows.combine(np.ascontiguousarray(y)) / total
         dual = float(s @ xlogy(q, q).sum(1)) / total + float(np.sum(v * v)) / (2 * lam)
@@ -84,25 +93,65 @@ def multinomial(
         gap = np.array([max(value + dual, 0.0) if fits else np.inf])  # off the constraint D is infinite
         return Candidate(W, c, y, np.array([value]), gap)
 
+    def without_penalty(W: FloatArray, c: FloatArray, q: FloatArray, value: float) -> Candidate:
+        """The certificate for lam = 0."""
+        y = s[:, None] * (q - hot)
+        theta = np.vstack([W, c[None, :]]) if intercept else W
+        if small:
+            step = newton_direction(theta.reshape(-1), q)
+        else:
+            gradient = level(value_and_gradient(theta.reshape(-1))[1])
+            step = conjugate_gradients(lambda x: curved(x, q), gradient, 10 * most)[0]
+        u = scores(*split(step))
+        u -= np.sum(q * u, axis=1, keepdims=True)
+        gap = np.inf
+        if np.max(np.abs(u[s > 0])) <= 0.5:
+            p = q * (1 - u)
+            moved = s[:, None] * (p - hot)
+            v, size = rows.combine(np.ascontiguousarray(moved)), np.linalg.norm(moved)
+            fits = not intercept or np.max(np.abs(moved.sum(0))) <= ROUNDING * np.sqrt(n) * size
+            if fits and np.all(np.abs(v) <= ROUNDING * norms * size):
+                dual = float(s @ xlogy(p, p).sum(1)) / total
+                gap, y = max(value + dual, 0.0) + float(np.sum(np.abs(v * W))) / total, moved
+        return Candidate(W, c, y, np.array([value]), np.array([gap]))
+
+    def curved(x: FloatArray, q: FloatArray) -> FloatArray:
+        """The Hessian at probabilities q times x."""
+        u = scores(*split(x))
+        r = s[:, None] * q * (u - np.sum(q * u, axis=1, keepdims=True)) / total
+        product = rows.combine(np.ascontiguousarray(r))
+        return level((np.vstack([product, r.sum(0)]) if intercept else product).reshape(-1))
+
+    def level(x: FloatArray) -> FloatArray:
+        """Free of shifts of all classes, which rounding brings in and nothing takes away."""
+        table = x.reshape(-1, count)
+        return (table - table.mean(axis=1, keepdims=True)).reshape(-1)
+
     small = (d + intercept) * count <= FEW
     gram: Any = Gram(X, intercept) if small else None
 
-    def newton_step(theta: FloatArray) -> FloatArray:
-        """One damped Newton step; the Hessian couples the classes."""
-        W, c = split(theta)
-        q = softmax(scores(W, c), axis=1)
-        value, gradient = value_and_gradient(theta)
+    def newton_direction(theta: FloatArray, q: FloatArray) -> FloatArray:
+        """The Newton direction; the Hessian couples the classes."""
+        gradient = value_and_gradient(theta)[1]
         size = d + intercept
         hessian = np.zeros((size, count, size, count))
         for j in range(count):
             for k in range(j, count):
                 block = gram(s * q[:, j] * ((j == k) - q[:, k])) / total
                 hessian[:, j, :, k] = hessian[:, k, :, j] = block
+        if lam == 0:  # a shift of all weights of a feature changes nothing
+            sizes = np.einsum("jkjk->j", hessian)[:d] / count
+            hessian[np.arange(d), :, np.arange(d), :] += np.where(sizes > 0, sizes, 1.0)[:, None, None] / count
         H = hessian.reshape(size * count, size * count)
         H[np.arange(d * count), np.arange(d * count)] += lam
         if intercept:  # a shift of all intercepts changes nothing
             H[-count:, -count:] += 1.0 / count
-        step = direction(H, gradient)
+        return direction(H, gradient)
+
+    def newton_step(theta: FloatArray) -> FloatArray:
+        """One damped Newton step."""
+        value, gradient = value_and_gradient(theta)
+        step = newton_direction(theta, softmax(scores(*split(theta)), axis=1))
         slope, length = float(gradient @ step), 1.0
         while length > 1e-8 and value_and_gradient(theta - length * step)[0] > value - 1e-4 * length * slope + 1e-15:
             length /= 2
@@ -140,6 +189,9 @@ def multinomial(
                 status = Status.TIME_LIMIT
                 break
             if np.array_equal(before, memory):
+                break
+            if lam == 0 and best.value[0] <= np.finfo(float).eps * scale[0]:  # nothing is left of the losses
+                status = Status.DIVERGED
                 break
     except KeyboardInterrupt:
         status = Status.INTERRUPTED

@@ -53,7 +53,7 @@ def sparse_multinomial(
     scale = np.array([np.log(count)])
     W = np.zeros((whole.d, count)) if start is None else start.w.copy()
     best, v = whole.certified(W, np.zeros(count) if start is None else start.c)
-    size, steps, budget, status = 0, 0, 50, Status.MAX_PASSES
+    size, steps, budget, stalled, status = 0, 0, 50, 0, Status.MAX_PASSES
     try:
         while best.gap[0] > tol * scale[0] and steps < most:
             used = np.flatnonzero(best.w.any(axis=1))
@@ -74,6 +74,9 @@ def sparse_multinomial(
                     best, v = candidate, there
             if best.gap[0] > before / 2:  # too few features, or too few steps
                 size, budget = min(2 * size, whole.d), 2 * budget
+            stalled = stalled + 1 if part is whole and best.gap[0] > 0.9 * before else 0
+            if stalled == 3:  # all that rounding allows
+                break
             seconds = time.perf_counter() - begun
             progress = Progress(steps, float(steps), seconds, best.value, best.gap, scale, 0, np.nan, best.w.copy)
             if callback is not None and says_stop(callback(progress)):
