@@ -240,6 +240,31 @@ class DualERM(Objective):
         value = s["value"] + self.penalty.conjugate(v)
         return Certificate(value, s["fenchel_young"], self._at_zero, s["conjugate"] + self.penalty.value(w))
 
+    def local_curvature(
+        self, x: FloatArray, image: FloatArray, certificate: Certificate, slack: float
+    ) -> FloatArray | None:
+        """Curvature of the conjugates near x, as `coordwise.curvature` describes; the least over all outputs."""
+        problem, shape = self.problem, self.coordinates.shape
+        given = problem.sample_weight
+        s = np.ones(1) if given is None else np.where(given > 0, given, 1.0)
+        t = self.rows.dots(np.ascontiguousarray(self.solution(image)))
+        if shape.logistic:
+            dual = np.abs(x) / s[:, None]
+            implied = np.exp(-np.abs(t))  # min(q, 1 - q) = 1/(1 + exp|t|) for q = phi'(t)
+            implied /= 1 + implied
+            ends = np.maximum(np.minimum(dual, 1 - dual), implied).max(axis=1)
+            a = np.minimum(0.5, slack * ends + 1e-9)
+            return np.asarray(1 / (problem.total * s * a * (1 - a)))
+        if not shape.corners:
+            return None
+        # |w - w*| <= sqrt(2 gap/l2) bounds how far a score may move; slack says which part of that is thought possible.
+        # A corner's slope makes up for a parabola as far as y may be from it.
+        radius = np.sqrt(2 * np.maximum(certificate.gap, 0) / self.penalty.l2) * slack / 100
+        slope, away = self.coordinates.held(x, t)
+        slope = np.maximum(slope - np.sqrt(self.rows.norms2())[:, None] * radius, 0.0)
+        more = 2 * slope * s[:, None] / (shape.quad * (slack * away + 1e-4 * s[:, None]))
+        return np.asarray(shape.quad / (problem.total * s) * (1 + more.min(axis=1)))
+
     def solution(self, image: FloatArray) -> FloatArray:
         """The weights w = grad r*(-(1/W) A'y)."""
         return self.penalty.conjugate_gradient(-image / self.problem.total)

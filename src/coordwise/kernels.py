@@ -38,6 +38,11 @@ class Shape:
         """Whether phi* is differentiable on the whole line (with a Lipschitz derivative)."""
         return not self.logistic and self.kink == 0 and np.isinf(self.lower) and np.isinf(self.upper)
 
+    @property
+    def corners(self) -> bool:
+        """Whether phi* has corners where a y may stay while t moves: a kink, or an end of its domain."""
+        return not self.logistic and not self.differentiable
+
     def domain(self, center: Any, weight: Any = 1.0) -> tuple[FloatArray, FloatArray]:
         """Ends of the interval on which the conjugate of weight * phi(.; center) is finite; {0} for a weight of 0."""
         center, weight = np.broadcast_arrays(np.asarray(center, float), np.asarray(weight, float))
@@ -101,6 +106,33 @@ class Terms:
         """The nearest point of the conjugates' domain."""
         low, high = self.bounds(y.shape)
         return np.clip(y, low, high)
+
+    def held(self, x: FloatArray, t: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """(slope, away): how far t may move before the subgradient phi'(t) leaves the corner of phi* where it is.
+
+        Corners are the ends of the domain, and 0 if phi* has a kink there. slope = 0 where phi'(t) is not in a corner;
+        `away` is the distance of x from it.
+        """
+        shape = self.shape
+        centers = np.broadcast_to(0.0, x.shape) if self.centers is None else self.centers
+        s = 1.0 if self.weights is None else np.where(self.weights > 0, self.weights, 1.0)[:, None]
+        low, high = self.bounds(x.shape)
+        there = self.subgradients(t)
+
+        def pull(v: FloatArray, side: float) -> FloatArray:
+            """phi*'(v), at 0 seen from one side."""
+            over = np.maximum(np.abs(v) - s * shape.dead, 0.0)
+            signs = np.sign(v)
+            return centers + np.where(v == 0, side, signs) * shape.kink + signs * shape.quad / s * over
+
+        slope = np.zeros_like(t)
+        for end, side in ((low, 1.0), (high, -1.0)):
+            corner = there == end
+            slope = np.where(corner, side * (pull(np.where(corner, end, 0.0), side) - t), slope)
+        if shape.kink > 0:
+            inside = (there == 0) & (low < 0) & (high > 0)
+            slope = np.where(inside, shape.kink - np.abs(t - centers), slope)
+        return np.maximum(slope, 0.0), np.abs(x - there)
 
     def bounds(self, shape: tuple[int, ...]) -> tuple[FloatArray, FloatArray]:
         """Ends of the conjugates' domains."""
@@ -214,7 +246,7 @@ class Run:
         pack: int = 0,
     ) -> None:
         self._matrix = matrix
-        self._outputs, self._seed = x0.shape[1], seed
+        self._outputs, self.seed = x0.shape[1], seed
         self._core = _core.start(
             matrix=matrix._core,
             outputs=self._outputs,
@@ -248,7 +280,7 @@ class Run:
 
         A plan with the rule VANISHING goes on from y alone.
         """
-        self._core.replan(cells=cells, seed=self._seed, **vars(plan))
+        self._core.replan(cells=cells, seed=self.seed, **vars(plan))
 
     def resync(self) -> None:
         """Recompute the images from the coordinates, which removes accumulated rounding."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Literal
 
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from coordwise import kernels
+from coordwise.curvature import LocalWeights
 from coordwise.kernels import Plan
 from coordwise.objectives import LinearSystem, Objective
 from coordwise.schedules import (
@@ -120,6 +122,10 @@ class NUACDM(Method):
             _check_moved(sigma, known)
         split = split.holding(sigma * weights)
         return strongly_convex(self, objective, split, weights, optimal(split, weights), sigma)
+
+    def weighted(self, objective: Objective) -> Callable[[FloatArray], Schedule]:
+        """Schedules of this method with other weights."""
+        return lambda weights: replace(self, weights=weights).schedule(objective)
 
     def _adaptive(self, objective: Objective) -> Schedule:
         split = Split.of(objective, move=False)
@@ -343,7 +349,9 @@ class Auto(Method):
     curvature_i/own_i) is never larger than for beta = 0. Where L_i/own_i varies, the run begins with more hopeful
     weights sqrt(own_i L_i) and the sigma that promises the same rate: long rows are drawn less often, and until the
     directions in which that sigma does not hold are all that is left, it is up to twice as fast. Once the certificate
-    falls slower than promised, the known weights take over (`coordwise.pace`). Elsewhere (losses with kinks, l1
+    falls slower than promised, the known weights take over (`coordwise.pace`). For the logistic loss, whose conjugate
+    is far more curved near the solution than at worst, one pass of exact steps comes first, and then weights from the
+    curvature where the run is (`coordwise.curvature`). Elsewhere (losses with kinks, l1
     penalties, linear systems, and primal problems, where the data have far more curvature than the penalty) restarts
     find the rate, in the norm beta = 1, which does not depend on how rows or columns are scaled.
     """
@@ -357,6 +365,15 @@ class Auto(Method):
         own = split.own[split.active]
         if not objective.sigma_is_tight or not len(own) or own.min() == 0:
             return NUACDM(beta=1.0, sigma="adaptive").schedule(objective)
+        if not objective.coordinates.shape.differentiable:
+            local = LocalWeights(objective, NUACDM(sigma=1.0).weighted(objective), lambda: self._hopeful(objective))
+            exact = SDCA().schedule(objective)
+            return replace(exact, description="sdca, before nu_acdm(weights=local curvature)", renew=local.renew)
+        return self._hopeful(objective)
+
+    def _hopeful(self, objective: Objective) -> Schedule:
+        split = Split.of(objective)
+        own = split.of_active(split.own)
         ratio = split.of_active(split.L) / own
         if ratio.max() <= self.varied * ratio.min():
             return self._careful(objective)

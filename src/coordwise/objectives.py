@@ -101,6 +101,12 @@ class Objective(ABC):
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(terms.weights > 0, terms.scale * quad / terms.weights, np.inf)
 
+    def local_curvature(
+        self, x: FloatArray, image: FloatArray, certificate: Certificate, slack: float
+    ) -> FloatArray | None:
+        """The terms' curvature near x, made smaller by `slack`; None where it is the same everywhere."""
+        return None
+
     def image(self, x: FloatArray) -> FloatArray:
         """Bx (+ image0)."""
         v = self.rows.combine(x)

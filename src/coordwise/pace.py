@@ -20,11 +20,20 @@ class Pace:
         self.fold = math.inf if rate_per_pass >= 1 else -1 / math.log(max(rate_per_pass, 1e-300))
         self._seen: list[tuple[float, float]] = []
 
-    def lost(self, passes: float, error: float) -> bool:
-        """Whether the error fell by less than promised since the last look that is an e-fold or more away."""
-        earlier = [look for look in self._seen if look[0] <= passes - self.fold]
+    def lost(self, passes: float, error: float, share: float = 1.0) -> bool:
+        """Whether the error fell by less than promised since the last look that is an e-fold or more away.
+
+        `share` is the part of the promise that counts, on a logarithmic scale.
+        """
+        earlier = [look for look in self._seen if look[0] <= passes - (1 - 1e-9) * self.fold]
         self._seen.append((passes, error))
         if not earlier:
             return False
         since, was = earlier[-1]
-        return not error <= was * math.exp(-(passes - since) / self.fold)
+        return not error <= was * math.exp(-share * (passes - since) / self.fold)
+
+    def renewed(self, rate_per_pass: float) -> Pace:
+        """Another promise, with the same looks."""
+        pace = Pace(rate_per_pass)
+        pace._seen = self._seen
+        return pace

@@ -92,8 +92,9 @@ class Log:
         every: float,
         growth: float,
         begun: float,
+        threads: int = 1,
     ) -> None:
-        self.objective, self.schedule, self.run = objective, schedule, run
+        self.objective, self.schedule, self.run, self.threads = objective, schedule, run, threads
         self.tol, self.every, self.growth = tol, every, growth
         self.begun = begun
         self.seconds = self.elapsed
@@ -106,7 +107,7 @@ class Log:
         self.restarts, self.restarted, self.period = 0, 0.0, 0.0
         self.pace = Pace(schedule.constants.rate_per_pass or 1.0)
         self.synced = 0.0
-        self.polish_steps = self.polish_entries = 0
+        self.extra_steps = self.extra_entries = 0  # of other runs than this one
 
     @property
     def elapsed(self) -> float:
@@ -118,12 +119,17 @@ class Log:
         """Entries touched / nnz; iterations / N for a matrix without entries."""
         if self.objective.rows.nnz == 0:
             return self.iterations / self.objective.rows.count
-        return (self.run.entries + self.polish_entries) / self.objective.rows.nnz
+        return self.entries / self.objective.rows.nnz
+
+    @property
+    def entries(self) -> int:
+        """Entries touched."""
+        return self.run.entries + self.extra_entries
 
     @property
     def iterations(self) -> int:
         """Steps taken."""
-        return self.run.steps + self.polish_steps
+        return self.run.steps + self.extra_steps
 
     def restart(self) -> None:
         """Restart the momentum, and remember how long the period was: the next one is looked at on its scale."""
@@ -131,18 +137,34 @@ class Log:
         self.restarts += 1
         self.period, self.restarted = self.passes - self.restarted, self.passes
 
-    def settle_for_less(self) -> None:
-        """Go on with the careful schedule if the present one has one, and has lost its pace."""
-        if self.schedule.careful is not None and self.pace.lost(self.passes, self.current.error):
-            careful = self.schedule.careful()
-            self.run.replan(careful.plan, careful.cells)
-            self.schedule = careful.without_arrays()
+    def adapt(self) -> None:
+        """Go on with other weights: the careful ones if the pace is lost, or such as suit the point reached."""
+        schedule, passes, error = self.schedule, self.passes, self.current.error
+        if schedule.careful is not None:
+            if self.pace.lost(passes, error):
+                self.change(schedule.careful())
+        elif schedule.renew is not None and passes > 0:
+            lost = self.pace.lost(passes, error, share=0.5)
+            self.change(schedule.renew(self.run.point(), self.run.image(), self.current, lost))
+
+    def change(self, schedule: Schedule) -> None:
+        """Another schedule from the same point, and with the same momentum if there is one."""
+        plan = schedule.plan
+        if plan.accelerated == self.schedule.plan.accelerated:
+            self.run.replan(plan, schedule.cells)
+        else:
+            self.extra_steps, self.extra_entries = self.iterations, self.entries
+            self.run = start(self.objective, schedule, self.run.seed, self.run.point(), self.threads)
+        self.pace = self.pace.renewed(schedule.constants.rate_per_pass or 1.0)
+        self.schedule = schedule.without_arrays()
 
     def spacing(self) -> float:
         """Passes to the next record."""
         spacing = self.growth * self.passes
         if self.schedule.careful is not None:
             spacing = max(spacing / 2, min(spacing, self.pace.fold))
+        elif self.schedule.renew is not None:
+            spacing = min(self.pace.fold, spacing)
         if self.schedule.restarts:
             spacing = min(spacing, max(self.passes - self.restarted, self.period) / self.looks_per_period)
         spacing = max(self.every, spacing)
@@ -197,8 +219,9 @@ class Log:
         x = self.run.point()
         image, certificate = self.objective.exact(x)
         if certificate.meets(self.tol):
+            before = self.iterations
             self.best, self.final = self.polished(x, (image, certificate))
-            if self.polish_steps:
+            if self.iterations > before:
                 self.append(self.final[1])
             return True
         self.resync()
@@ -216,7 +239,8 @@ class Log:
         begun = time.perf_counter()
         run = start(self.objective, SDCA().schedule(self.objective), 0, x, pack=False)
         run.advance(steps=self.objective.rows.count)
-        self.polish_steps, self.polish_entries = run.steps, run.entries
+        self.extra_steps += run.steps
+        self.extra_entries += run.entries
         self.seconds += time.perf_counter() - begun
         y = run.point()
         better = self.objective.exact(y)

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from coordwise import kernels
 from coordwise.kernels import Plan
 from coordwise.objectives import Objective
-from coordwise.results import Constants
+from coordwise.results import Certificate, Constants
 from coordwise.sampling import power_distribution
 from coordwise.theory import coupling, speedup
 from coordwise.validation import FloatArray
@@ -62,6 +62,8 @@ class Schedule:
     description: str
     restarts: bool = False  # adaptive restarts (see coordwise.restarts)
     careful: Callable[[], Schedule] | None = None  # takes over if this one loses its pace (see coordwise.pace)
+    # from the point reached, its image and certificate, and whether the pace was lost: the schedule to go on with
+    renew: Callable[[FloatArray, FloatArray, Certificate, bool], Schedule] | None = None
 
     def without_arrays(self) -> Schedule:
         """What is of interest once a run has taken over the arrays, so that their memory is free again."""

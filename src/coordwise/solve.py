@@ -98,7 +98,7 @@ def solve(
     run = start(objective, schedule, seed, x, threads)
     schedule = schedule.without_arrays()  # the run has taken over x and the arrays
     del x
-    log = Log(objective, schedule, run, tol=tol, every=every, growth=growth, begun=begun)
+    log = Log(objective, schedule, run, tol=tol, every=every, growth=growth, begun=begun, threads=threads)
     restarts = Restarts() if schedule.restarts else None
     status = Status.INCONSISTENT if isinstance(objective, LinearSystem) and objective.inconsistent(tol) else None
     try:
@@ -118,7 +118,7 @@ def solve(
             else:
                 if restarts is not None and restarts.due(log.current.error):
                     log.restart()
-                log.settle_for_less()
+                log.adapt()
                 log.advance(max_passes, limit - log.elapsed)
                 log.record()
     except KeyboardInterrupt:

@@ -288,7 +288,8 @@ def _dual(model: LinearModel, options: _Options) -> _Outcome:
         if result.status is not Status.CONVERGED:
             return _Outcome(best, result.status, results)
         moved = np.atleast_1d(result.w[-1]) * objective.column
-        if np.all(np.abs(moved - center) <= 1e-12 * np.maximum(np.abs(moved), 1.0)):
+        still = np.abs(moved - center) <= 1e-12 * np.maximum(np.abs(moved), 1.0)
+        if np.all(still) or result.iterations == 0:
             tol /= 10
         center = moved
         objective.move(center)

@@ -1,0 +1,140 @@
+"""Norm weights from local curvature."""
+
+import math
+
+import numpy as np
+import pytest
+from conftest import unequal_rows
+
+import coordwise as cw
+from coordwise.curvature import FIRST, LAST, LocalWeights
+from coordwise.kernels import Shape, Terms
+from coordwise.losses import get_loss
+
+CORNERED = ["squared_hinge", "smooth_hinge", "huber", "squared_epsilon_insensitive"]
+LOCAL = ["logistic", *CORNERED]
+
+
+def problem(loss, n=300, d=30, lam=1e-4, outputs=None, weighted=False, seed=0):
+    rng = np.random.default_rng(seed)
+    A = unequal_rows(n, d, seed=seed, density=0.5)
+    b = A @ rng.standard_normal((d, outputs or 1)) + 0.3 * rng.standard_normal((n, outputs or 1))
+    b = np.where(b > 0, 1.0, -1.0) if get_loss(loss).classification else b
+    weights = rng.integers(0, 4, n).astype(float) if weighted else None
+    return cw.ERM(A, b if outputs else b[:, 0], loss=loss, lam=lam, sample_weight=weights)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("outputs", [None, 3])
+@pytest.mark.parametrize("loss", LOCAL)
+def test_auto_converges_to_a_gap_that_can_be_recomputed(loss, outputs, weighted):
+    erm = problem(loss, outputs=outputs, weighted=weighted)
+    result = cw.solve(erm.dual(), tol=1e-9, max_passes=100_000)
+    assert result.converged
+    assert "local curvature" in result.method
+    at_zero = erm.value(np.zeros((30, outputs) if outputs else 30))
+    assert np.all(erm.gap(result.w, result.x) <= 1e-9 * at_zero)
+
+
+@pytest.mark.parametrize("loss", LOCAL)
+@pytest.mark.parametrize("seed", range(3))
+def test_auto_costs_little_more_than_the_known_constants_and_mostly_far_less(loss, seed):
+    erm = problem(loss, seed=seed)
+    known = cw.solve(erm.dual(), "nu_acdm", tol=1e-7, max_passes=100_000, random_state=seed)
+    auto = cw.solve(erm.dual(), tol=1e-7, max_passes=100_000, random_state=seed)
+    assert known.converged
+    assert auto.passes <= 1.5 * known.passes + 10
+
+
+def test_logistic_curvature_is_that_of_the_conjugate_where_the_run_is():
+    erm = problem("logistic", n=6, d=3, lam=0.1)
+    objective = erm.dual()
+    rng = np.random.default_rng(1)
+    x = -erm.b * rng.uniform(0, 1, (6, 1))
+    image, certificate = objective.exact(x)
+    slack = 1.5
+    own = objective.local_curvature(x, image, certificate, slack)
+    margins = erm.b[:, 0] * (erm.A @ objective.solution(image)[:, 0])
+    dual, implied = np.abs(x[:, 0]), 1 / (1 + np.exp(margins))
+    ends = np.maximum(np.minimum(dual, 1 - dual), np.minimum(implied, 1 - implied))
+    a = np.minimum(0.5, slack * ends + 1e-9)
+    np.testing.assert_allclose(own, 1 / (6 * a * (1 - a)), rtol=1e-12)
+    everywhere = objective.local_curvature(x, image, certificate, 1e12)
+    np.testing.assert_allclose(everywhere, 4 / 6, rtol=1e-12)  # the worst case
+
+
+@pytest.mark.parametrize("loss", CORNERED)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_held_tells_how_far_scores_may_move(loss, weighted):
+    rng = np.random.default_rng(2)
+    phi = get_loss(loss)
+    b = rng.choice([-1.0, 1.0], (400, 1)) if phi.classification else rng.standard_normal((400, 1))
+    s = rng.uniform(0.5, 2, 400) if weighted else None
+    terms = Terms(phi.shape, 1.0, b, s)
+    t = 3 * rng.standard_normal((400, 1))
+    there = terms.subgradients(t)
+    slope, away = terms.held(there + 0.25, t)
+    np.testing.assert_allclose(away, 0.25)
+    assert np.any(slope > 0)
+    assert np.any(slope == 0)
+    for direction in (-1, 1):
+        moved = terms.subgradients(t + direction * 0.999 * slope)
+        np.testing.assert_array_equal(moved[slope > 0], there[slope > 0])
+    # a little more in the worse direction leaves the corner
+    further = [terms.subgradients(t + direction * 1.001 * slope) != there for direction in (-1, 1)]
+    assert np.all((further[0] | further[1])[slope > 1e-3])
+
+
+def test_curvature_at_corners_is_at_least_that_of_the_conjugate_and_falls_with_slack():
+    erm = problem("squared_hinge")
+    objective = erm.dual()
+    rough = cw.solve(objective, "sdca", tol=1e-3)
+    x = rough.x[:, None]
+    image, certificate = objective.exact(x)
+    few, many, all_ = (objective.local_curvature(x, image, certificate, slack) for slack in (1.0, 10.0, 1e9))
+    assert np.all(few >= many * (1 - 1e-12))
+    assert np.all(many >= 1 / 300 * (1 - 1e-12))
+    assert np.any(few > 10 / 300)
+    np.testing.assert_allclose(all_, 1 / 300, rtol=1e-6)
+
+
+def test_doubt_grows_and_ends_with_the_known_weights():
+    objective = problem("logistic").dual()
+    made = []
+    local = LocalWeights(
+        objective,
+        lambda own: made.append(own) or cw.NUACDM(sigma=1.0, weights=own).schedule(objective),
+        lambda: cw.NUACDM().schedule(objective),
+    )
+    x = objective.start(None)
+    image, certificate = objective.exact(x)
+    schedule = local.renew(x, image, certificate, False)
+    assert f"slack={FIRST:g}" in schedule.description
+    for count in range(1, 40):
+        schedule = schedule.renew(x, image, certificate, True)
+        if schedule.renew is None:
+            break
+        assert f"slack={FIRST * 2**count:g}" in schedule.description
+    assert FIRST * 2**count > LAST
+    assert math.isclose(schedule.constants.sigma, 4 / 300)
+
+
+def test_losses_whose_curvature_is_the_same_everywhere_have_none():
+    objective = problem("squared").dual()
+    x = objective.start(None)
+    image, certificate = objective.exact(x)
+    assert objective.local_curvature(x, image, certificate, 1.0) is None
+    assert not Shape(quad=1.0).corners
+    assert Shape(quad=1.0, lower=0.0).corners
+    assert Shape(quad=1.0, kink=0.5).corners
+
+
+def test_passes_count_the_exact_steps_too():
+    erm = problem("logistic")
+    result = cw.solve(erm.dual(), tol=1e-6, record_every=1.0)
+    h = result.history
+    assert h.iterations[0] == 0
+    assert h.passes[1] == pytest.approx(1.0, abs=0.2)
+    assert np.all(np.diff(h.iterations) > 0)
+    assert result.passes == h.passes[-1]
+    assert result.iterations == h.iterations[-1]
