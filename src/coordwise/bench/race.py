@@ -1,0 +1,300 @@
+"""A row's race: tolerances swept from loose to tight, every solver timed to the same accuracies."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from coordwise.bench.rows import Row
+from coordwise.bench.worker import Crashed, Entrant, Field, Overdue, Refused, Worker
+
+__all__ = ["Optimum", "Rules", "race"]
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How solvers are compared.
+
+    Parameters
+    ----------
+    goals : tuple of float
+        Accuracies, loose to tight: P(w, c) - min P <= goal * P(0, 0).
+    limit : float
+        Seconds that a call may take; all of a solver's calls on a problem together, three times that.
+    repeats : int
+        Times of the winners (and ours) are medians of so many calls, taken in turns.
+    threads : int
+        For solvers that use more than one.
+    patience : float
+        A peer is given up when one of its calls has taken so many times the best peer's time to the last goal.
+    """
+
+    goals: tuple[float, ...] = (1e-3, 1e-6)
+    limit: float = 60.0
+    repeats: int = 3
+    threads: int = 2
+    patience: float = 5.0
+
+
+FLOOR = 1.0  # seconds that every solver gets, however fast others were
+RESTART = 3.0  # seconds: about what it costs to end a call with its process
+SWEEP = 3.0  # times the limit: what all calls of a solver may take
+CLOSE = 1.5  # times within this factor of the best are measured again
+SURE = 0.1  # of a goal: what a certificate may leave open
+
+
+@dataclass
+class Optimum:
+    """min P is in [lower, best]."""
+
+    best: float
+    lower: float
+
+    def sure(self, goal: float, at_zero: float) -> bool:
+        """Whether the certificate is fine enough for a goal."""
+        return self.best - self.lower <= SURE * goal * at_zero
+
+    def learn(self, value: float, gap: float | None) -> None:
+        """Take in a solution."""
+        if np.isfinite(value):
+            self.best = min(self.best, value)
+            if gap is not None:
+                self.lower = max(self.lower, value - gap)
+
+    def error(self, value: float, goal: float, at_zero: float) -> float:
+        """(P - min P) / P(0), or what it is at most; against the best value known if there is no certificate."""
+        return (value - (self.lower if self.sure(goal, at_zero) else self.best)) / at_zero
+
+
+@dataclass
+class _Trial:
+    tol: float
+    value: float
+    seconds: list[float] = field(default_factory=list)
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.seconds)
+
+
+@dataclass
+class _Runner:
+    entrant: Entrant
+    trials: list[_Trial] = field(default_factory=list)
+    spent: float = 0.0
+    ended: str = ""
+
+    @property
+    def next_tol(self) -> float | None:
+        at = len(self.trials)
+        return self.entrant.ladder[at] if at < len(self.entrant.ladder) else None
+
+
+class _Race:
+    def __init__(self, worker: Worker, rules: Rules, at: Field, optimum: Optimum, deadline: float) -> None:
+        self.worker, self.rules, self.at, self.optimum, self.deadline = worker, rules, at, optimum, deadline
+        self.runners = [_Runner(entrant) for entrant in at.entrants if not entrant.reason]
+
+    def sweep(self) -> None:
+        """Everyone's tolerances in turns, with a share of time that doubles from turn to turn."""
+        share = min(FLOOR, self.rules.limit)
+        while open_ones := [runner for runner in self.runners if self._open(runner)]:
+            for runner in open_ones:
+                while self._open(runner) and self._affordable(runner, share):
+                    self._call(runner)
+            share *= 2
+
+    def _open(self, runner: _Runner) -> bool:
+        """Whether it has to go on: not there yet, or nobody knows where the optimum is."""
+        return not runner.ended and not (self._sure and self.reached(runner, self.rules.goals[-1]))
+
+    @property
+    def _sure(self) -> bool:
+        return self.optimum.sure(self.rules.goals[-1], self.at.at_zero)
+
+    def _affordable(self, runner: _Runner, share: float) -> bool:
+        """Whether the next call, which takes at least as long as the last, fits; a reason to end is written down."""
+        last = runner.trials[-1].seconds[0] if runner.trials else 0.0
+        if runner.next_tol is None:
+            runner.ended = "not reached with the tightest tolerance"
+        elif last > self.rules.limit or runner.spent + last > SWEEP * self.rules.limit:
+            runner.ended = f"not reached with tol={runner.trials[-1].tol:g} in {last:.2g} s, nor time for a smaller one"
+        elif last > self._cut(runner):
+            runner.ended = f"given up: a call took {last:.2g} s, and another peer was there in {self._best():.2g} s"
+        elif runner.trials and time.monotonic() > self.deadline:
+            runner.ended = f"not reached when the row's time was up, after {runner.spent:.2g} s"
+        if runner.ended:
+            return False
+        return runner.spent + last <= share or not runner.trials
+
+    def _best(self) -> float:
+        """The best peer's time to the last goal, so far."""
+        if not self._sure:
+            return np.inf
+        times = [
+            trial.seconds[0]
+            for runner in self.runners
+            if not runner.entrant.ours and (trial := self.reached(runner, self.rules.goals[-1])) is not None
+        ]
+        return min(times, default=np.inf)
+
+    def _cut(self, runner: _Runner) -> float:
+        return np.inf if runner.entrant.ours else max(FLOOR, self.rules.patience * self._best())
+
+    def _call(self, runner: _Runner) -> None:
+        tol = runner.next_tol
+        assert tol is not None
+        timeout = min(self.rules.limit, max(RESTART, self._cut(runner)))
+        try:
+            measured = self.worker.run(runner.entrant.name, tol, timeout)
+        except Overdue:
+            runner.spent += timeout
+            runner.ended = f"ended after {timeout:.2g} s in a call with tol={tol:g}"
+            return
+        except Crashed as error:
+            runner.ended = f"failed: {error}"
+            return
+        except Refused as error:
+            runner.ended = f"failed: {error}"
+            return
+        runner.spent += measured.seconds
+        runner.trials.append(_Trial(tol, measured.value, [measured.seconds]))
+        self.optimum.learn(measured.value, measured.gap)
+
+    def repeat(self) -> None:
+        """Once more, in turns, for ours and for those that may be the best."""
+        again: list[tuple[_Runner, _Trial]] = []
+        for goal in self.rules.goals:
+            found = [(r, t) for r in self.runners if (t := self.reached(r, goal)) is not None]
+            best = min((t.seconds[0] for r, t in found if not r.entrant.ours), default=np.inf)
+            for runner, trial in found:
+                near = runner.entrant.ours or trial.seconds[0] <= CLOSE * best
+                if near and trial.seconds[0] <= self.rules.limit / 2 and (runner, trial) not in again:
+                    again.append((runner, trial))
+        for _ in range(self.rules.repeats - 1):
+            for runner, trial in again:
+                try:
+                    measured = self.worker.run(runner.entrant.name, trial.tol, self.rules.limit)
+                except (Overdue, Crashed, Refused):
+                    continue
+                trial.seconds.append(measured.seconds)
+
+    def reached(self, runner: _Runner, goal: float) -> _Trial | None:
+        """The loosest tolerance's call that was accurate enough."""
+        at_zero = self.at.at_zero
+        for trial in runner.trials:
+            if self.optimum.error(trial.value, goal, at_zero) <= goal:
+                return trial
+        return None
+
+    def result(self) -> dict[str, Any]:
+        """All that was measured, as plain values."""
+        at_zero, solvers = self.at.at_zero, []
+        for runner in self.runners:
+            there = self.reached(runner, self.rules.goals[-1]) is not None
+            entry: dict[str, Any] = asdict(runner.entrant)
+            entry |= {"ended": "" if there else runner.ended, "spent": runner.spent}
+            del entry["ladder"], entry["reason"]
+            entry["trials"] = [
+                {
+                    "tol": trial.tol,
+                    "seconds": trial.seconds,
+                    "error": self.optimum.error(trial.value, self.rules.goals[-1], at_zero),
+                }
+                for trial in runner.trials
+            ]
+            entry["times"] = [t.median if (t := self.reached(runner, g)) else None for g in self.rules.goals]
+            solvers.append(entry)
+        return {
+            "n": self.at.n,
+            "d": self.at.d,
+            "nnz": self.at.nnz,
+            "statement": self.at.statement,
+            "formula": self.at.formula,
+            "at_zero": at_zero,
+            "optimum": asdict(self.optimum),
+            "certified": [self.optimum.sure(goal, at_zero) for goal in self.rules.goals],
+            "solvers": solvers,
+            "skipped": [
+                {"name": e.name, "library": e.library, "reason": e.reason} for e in self.at.entrants if e.reason
+            ],
+            "goals": [self._verdict(k) for k in range(len(self.rules.goals))],
+        }
+
+    def _verdict(self, k: int) -> dict[str, Any]:
+        """Best peer, ours, and the ratio for one goal; with a bound in place of a time that was not reached."""
+        goal = self.rules.goals[k]
+        ours = peer = None
+        spent_ours = spent_peers = 0.0
+        name = None
+        for runner in self.runners:
+            trial = self.reached(runner, goal)
+            time_ = None if trial is None else trial.median
+            if runner.entrant.ours:
+                spent_ours = max(spent_ours, runner.spent)
+                ours = time_ if ours is None or (time_ is not None and time_ < ours) else ours
+            else:
+                spent_peers = max(spent_peers, runner.spent)
+                if time_ is not None and (peer is None or time_ < peer):
+                    peer, name = time_, runner.entrant.name
+        bound, ratio = "", None
+        if peer is not None and ours is not None:
+            ratio = peer / ours
+        elif ours is not None and spent_peers > 0:
+            bound, ratio = ">", spent_peers / ours
+        elif peer is not None and spent_ours > 0:
+            bound, ratio = "<", peer / spent_ours
+        return {"goal": goal, "peer": name, "peer_seconds": peer, "ours": ours, "ratio": ratio, "bound": bound}
+
+
+def race(
+    worker: Worker,
+    row: Row,
+    rules: Rules,
+    *,
+    known: Callable[[Field], Optimum | None] | None = None,
+    keep: Callable[[Field, Optimum], None] | None = None,
+    row_limit: float | None = None,
+) -> dict[str, Any]:
+    """Compare all solvers on one row.
+
+    Parameters
+    ----------
+    worker : Worker
+    row : Row
+    rules : Rules
+    known, keep : callable, optional
+        Where optima are looked up, and kept for another time.
+    row_limit : float, optional
+        Seconds after which no solver begins another tolerance that has begun one.
+
+    Returns
+    -------
+    dict
+        Plain values: the problem, every solver's calls, who was left out and why, and the verdicts.
+    """
+    begun = time.monotonic()
+    at = worker.enter(row, 600.0)
+    deadline = np.inf if row_limit is None else begun + row_limit
+    optimum = (known(at) if known is not None else None) or Optimum(np.inf, -np.inf)
+    contested = any(not entrant.reason and not entrant.ours for entrant in at.entrants)
+    if contested and not optimum.sure(rules.goals[-1], at.at_zero):
+        try:
+            found = worker.optimum(rules.goals[-1] * SURE / 10, rules.limit)
+        except (Overdue, Crashed, Refused):
+            found = None
+        if found is not None:
+            optimum.learn(*found)
+    run = _Race(worker, rules, at, optimum, deadline)
+    if contested:
+        run.sweep()
+        run.repeat()
+    if keep is not None and np.isfinite(optimum.best):
+        keep(at, optimum)
+    about = {"row": row.spec(), "key": row.key, "title": row.title, "task": row.task, "rules": asdict(rules)}
+    return about | run.result() | {"contested": contested, "elapsed": time.monotonic() - begun}

@@ -1,0 +1,299 @@
+"""A process of its own in which all measured calls are made, so that one that hangs can be ended."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import multiprocessing
+import os
+import signal
+import sys
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from coordwise.bench.peers import Peer
+from coordwise.bench.problems import Problem
+from coordwise.bench.rows import Row
+
+__all__ = ["Crashed", "Entrant", "Field", "Ground", "Measured", "Overdue", "Refused", "Worker"]
+
+WARM_UP_ROWS = 300
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+
+
+class Ground(Protocol):
+    """Where rows get their data and their solvers from; sent to the worker by pickle."""
+
+    def problem(self, row: Row) -> Problem:
+        """The problem of a row."""
+
+    def peers(self) -> Sequence[Peer]:
+        """Everyone who may take part."""
+
+
+@dataclass(frozen=True)
+class Entrant:
+    """A solver and, if it does not take part, why."""
+
+    name: str
+    library: str
+    version: str
+    ours: bool
+    threads: str
+    ladder: tuple[float, ...]
+    reason: str
+
+
+@dataclass(frozen=True)
+class Field:
+    """A row's numbers, and its entrants."""
+
+    n: int
+    d: int
+    nnz: int
+    sparse: bool
+    at_zero: float
+    statement: dict[str, Any]
+    formula: str
+    entrants: tuple[Entrant, ...]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One call: its wall time, P at its solution, and the gap it certifies if it does."""
+
+    seconds: float
+    value: float
+    gap: float | None
+
+
+class Overdue(Exception):
+    """A call took longer than it may; its process was ended."""
+
+
+class Crashed(Exception):
+    """The process ended by itself."""
+
+
+class Refused(Exception):
+    """A call raised an exception, whose text this is."""
+
+
+class Worker:
+    """Runs one request at a time in a process of its own; started at the first request, and again after an end.
+
+    Parameters
+    ----------
+    ground : Ground
+    threads : int
+        For solvers and linear algebra that use more than one.
+    """
+
+    def __init__(self, ground: Ground, threads: int) -> None:
+        self.ground, self.threads = ground, threads
+        self.starts = 0
+        self._process: Any = None
+        self._pipe: Any = None
+        self._row: Row | None = None
+
+    def enter(self, row: Row, timeout: float) -> Field:
+        """Make a row the current one."""
+        self._row = None
+        field: Field = self._ask(("enter", row, True), timeout)
+        self._row = row
+        return field
+
+    def run(self, name: str, tol: float, timeout: float) -> Measured:
+        """One measured call of a solver, after one on few rows if it is its first for this kind of problem."""
+        self._resume()
+        self._ask(("warm_up", name), max(timeout, 60.0))
+        return self._ask(("run", name, tol), timeout)
+
+    def optimum(self, tol: float, limit: float) -> tuple[float, float] | None:
+        """(P, duality gap) of our solution at a tight tolerance; None if our solvers do not know the problem."""
+        self._resume()
+        return self._ask(("optimum", tol, limit), 3 * limit + 30)
+
+    def close(self) -> None:
+        """End the process."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.join()
+            self._pipe.close()
+            self._process = None
+
+    def __enter__(self) -> Worker:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _resume(self) -> None:
+        """The current row in a new process, if the last was ended."""
+        if self._process is None and self._row is not None:
+            self._ask(("enter", self._row, False), 600.0)
+
+    def _start(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._pipe, theirs = context.Pipe()
+        self._process = context.Process(target=_serve, args=(theirs, self.ground, self.threads), daemon=True)
+        with _environment({name: str(self.threads) for name in THREADS}):
+            self._process.start()
+        theirs.close()
+        self.starts += 1
+
+    def _ask(self, request: tuple[Any, ...], timeout: float) -> Any:
+        if self._process is None:
+            self._start()
+        try:
+            self._pipe.send(request)
+            # Loading the libraries is not part of what the time is for.
+            if not self._pipe.poll(timeout):
+                self.close()
+                raise Overdue
+            kind, answer = self._pipe.recv()
+        except (EOFError, BrokenPipeError, ConnectionResetError):
+            code = self._ended()
+            raise Crashed(f"the process ended with status {code}") from None
+        except BaseException:
+            self.close()
+            raise
+        if kind == "refused":
+            raise Refused(answer)
+        if kind == "wrong":
+            raise ValueError(answer)
+        return answer
+
+    def _ended(self) -> int | None:
+        self._process.join(5)
+        code: int | None = self._process.exitcode
+        self.close()
+        return code
+
+
+@contextlib.contextmanager
+def _environment(values: dict[str, str]) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def _serve(pipe: Any, ground: Ground, threads: int) -> None:
+    """The worker's own loop; libraries may print what they like, to nobody."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that asks
+    quiet = os.open(os.devnull, os.O_WRONLY)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.dup2(quiet, 1)
+    os.dup2(quiet, 2)
+    warnings.simplefilter("ignore")
+    bench = _Bench(ground, threads)
+    while True:
+        try:
+            name, *arguments = pipe.recv()
+        except EOFError:
+            return
+        try:
+            pipe.send(("done", getattr(bench, name)(*arguments)))
+        except (OSError, ValueError, TypeError) as error:
+            pipe.send(("wrong" if name == "enter" else "refused", _text(error)))
+        except Exception as error:  # whatever a library raises ends its own call alone
+            pipe.send(("refused", _text(error)))
+
+
+def _text(error: BaseException) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+
+
+class _Bench:
+    """What the worker does when it is asked."""
+
+    def __init__(self, ground: Ground, threads: int) -> None:
+        self.ground, self.threads = ground, threads
+        self.peers = {peer.name: peer for peer in ground.peers()}
+        self.problem: Problem | None = None
+        self.prepared: dict[str, Any] = {}
+        self.warm: set[tuple[Any, ...]] = set()
+
+    def enter(self, row: Row, all_about: bool) -> Field | None:
+        """Make a row the current one; all about it needs every library, which takes seconds to import."""
+        problem = self.ground.problem(row)
+        self.problem, self.prepared = problem, {}
+        if not all_about:
+            return None
+        entrants = tuple(
+            Entrant(
+                peer.name,
+                peer.library,
+                "" if missing else peer.version(),
+                peer.ours,
+                peer.threads(self.threads),
+                tuple(peer.ladder),
+                missing or peer.refuses(problem),
+            )
+            for peer in self.peers.values()
+            for missing in [peer.missing()]
+        )
+        data, statement = problem.data, problem.statement
+        return Field(
+            problem.n,
+            problem.d,
+            data.nnz,
+            data.sparse,
+            problem.at_zero,
+            statement.spec(),
+            statement.formula,
+            entrants,
+        )
+
+    def warm_up(self, name: str) -> None:
+        """The first call, on few rows: imports, and code that is compiled at the first call."""
+        assert self.problem is not None
+        s, data = self.problem.statement, self.problem.data
+        kind = (name, s.loss, s.penalty, s.intercept, data.sparse)
+        if kind in self.warm:
+            return
+        small = Problem(s, data.few(WARM_UP_ROWS))
+        self.warm.add(kind)
+        peer = self.peers[name]
+        with contextlib.suppress(Exception):  # few rows may be too few: the measured call will tell
+            peer.fit(peer.prepare(small), small.data.b, small, 1e-2, self.threads)
+
+    def run(self, name: str, tol: float) -> Measured:
+        assert self.problem is not None
+        peer = self.peers[name]
+        if name not in self.prepared:
+            self.prepared[name] = peer.prepare(self.problem)
+        X, y = self.prepared[name], self.problem.data.b
+        gc.collect()
+        begun = time.perf_counter()
+        model = peer.fit(X, y, self.problem, tol, self.threads)
+        seconds = time.perf_counter() - begun
+        w, c = peer.solution(model)
+        value = self.problem.value(w, c)
+        gap = peer.gap(model)
+        return Measured(seconds, value, gap if gap is not None and np.isfinite(gap) else None)
+
+    def optimum(self, tol: float, limit: float) -> tuple[float, float] | None:
+        from coordwise.bench.peers.ours import Coordwise
+
+        assert self.problem is not None
+        peer = Coordwise("coordwise")
+        if peer.refuses(self.problem):
+            return None
+        model = peer.estimator(self.problem, tol, self.threads, time_limit=limit)
+        model.fit(self.problem.data.A, self.problem.data.b)
+        w, c = peer.solution(model)
+        return self.problem.value(w, c), peer.gap(model)
