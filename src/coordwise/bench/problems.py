@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import hashlib
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -118,6 +120,15 @@ class Data:
         """Whether A is sparse."""
         return bool(sp.issparse(self.A))
 
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of the content as it is stored."""
+        digest = hashlib.sha256(repr((self.shape, self.nnz, self.sparse)).encode())
+        parts = (self.A.indptr, self.A.indices, self.A.data) if self.sparse else (self.A,)
+        for array in (*parts, self.b):
+            digest.update(np.ascontiguousarray(array).data)
+        return digest.hexdigest()
+
     def layout(self, name: str, make: Callable[[], Any]) -> Any:
         """What `make` returns, made once."""
         if name not in self._layouts:
@@ -160,6 +171,17 @@ class Problem:
     def d(self) -> int:
         """Features."""
         return self.data.shape[1]
+
+    @property
+    def digest(self) -> str:
+        """A hash of the problem: the same optimum for the same digest."""
+        return hashlib.sha256(f"{self.statement!r} {self.data.fingerprint}".encode()).hexdigest()
+
+    def pieces(self) -> dict[str, Any]:
+        """The problem with its parts, as keywords for code that knows nothing of this class."""
+        s = self.statement
+        parts = {"loss": s.loss, "l1": s.l1, "l2": s.l2, "intercept": s.intercept}
+        return {"problem": self, "X": self.data.A, "y": self.data.b} | parts
 
     def value(self, w: Any, c: float = 0.0) -> float:
         """P(w, c); inf where the solution is not finite."""

@@ -41,7 +41,9 @@ class Rules:
     patience: float = 5.0
 
 
-FLOOR = 1.0  # seconds that every solver gets, however fast others were
+FLOOR = 0.3  # seconds that a call may take, however fast others were
+AGAIN = 3.0  # seconds: a solver's first call on a row is not measured if it is shorter
+STALLED = 3  # tolerances without progress in error or time, after which a solver is at its end
 RESTART = 3.0  # seconds: about what it costs to end a call with its process
 SWEEP = 3.0  # times the limit: what all calls of a solver may take
 CLOSE = 1.5  # times within this factor of the best are measured again
@@ -87,7 +89,23 @@ class _Runner:
     entrant: Entrant
     trials: list[_Trial] = field(default_factory=list)
     spent: float = 0.0
+    longest: float = 0.0  # of its calls, those that were ended included
     ended: str = ""
+    exhausted: bool = False  # more time would not help
+
+    def finish(self, why: str, *, exhausted: bool = False) -> None:
+        """No more calls."""
+        self.ended, self.exhausted = why, exhausted
+
+    @property
+    def stalled(self) -> bool:
+        """Whether smaller tolerances change nothing any more."""
+        if len(self.trials) <= STALLED:
+            return False
+        before, *last = self.trials[-STALLED - 1 :]
+        gained = before.value - min(trial.value for trial in last)
+        slower = last[-1].seconds[0] > 1.5 * before.seconds[0]
+        return gained <= 1e-9 * abs(before.value) and not slower
 
     @property
     def next_tol(self) -> float | None:
@@ -102,7 +120,7 @@ class _Race:
 
     def sweep(self) -> None:
         """Everyone's tolerances in turns, with a share of time that doubles from turn to turn."""
-        share = min(FLOOR, self.rules.limit)
+        share = FLOOR
         while open_ones := [runner for runner in self.runners if self._open(runner)]:
             for runner in open_ones:
                 while self._open(runner) and self._affordable(runner, share):
@@ -121,13 +139,15 @@ class _Race:
         """Whether the next call, which takes at least as long as the last, fits; a reason to end is written down."""
         last = runner.trials[-1].seconds[0] if runner.trials else 0.0
         if runner.next_tol is None:
-            runner.ended = "not reached with the tightest tolerance"
+            runner.finish("not reached with the tightest tolerance", exhausted=True)
+        elif runner.stalled:
+            runner.finish(f"not reached, and no better below tol={runner.trials[-STALLED].tol:g}", exhausted=True)
         elif last > self.rules.limit or runner.spent + last > SWEEP * self.rules.limit:
-            runner.ended = f"not reached with tol={runner.trials[-1].tol:g} in {last:.2g} s, nor time for a smaller one"
+            runner.finish(f"not reached with tol={runner.trials[-1].tol:g} in {last:.2g} s, nor time for a smaller one")
         elif last > self._cut(runner):
-            runner.ended = f"given up: a call took {last:.2g} s, and another peer was there in {self._best():.2g} s"
-        elif runner.trials and time.monotonic() > self.deadline:
-            runner.ended = f"not reached when the row's time was up, after {runner.spent:.2g} s"
+            runner.finish(f"given up: a call took {last:.2g} s, and another peer was there in {self._best():.2g} s")
+        elif time.monotonic() > self.deadline and not (runner.entrant.ours and not runner.trials):
+            runner.finish(f"not reached when the row's time was up, after {runner.spent:.2g} s")
         if runner.ended:
             return False
         return runner.spent + last <= share or not runner.trials
@@ -152,17 +172,18 @@ class _Race:
         timeout = min(self.rules.limit, max(RESTART, self._cut(runner)))
         try:
             measured = self.worker.run(runner.entrant.name, tol, timeout)
+            if not runner.trials and measured.seconds < AGAIN:
+                measured = self.worker.run(runner.entrant.name, tol, timeout)
         except Overdue:
             runner.spent += timeout
-            runner.ended = f"ended after {timeout:.2g} s in a call with tol={tol:g}"
+            runner.longest = max(runner.longest, timeout)
+            runner.finish(f"ended after {timeout:.2g} s in a call with tol={tol:g}")
             return
-        except Crashed as error:
-            runner.ended = f"failed: {error}"
-            return
-        except Refused as error:
-            runner.ended = f"failed: {error}"
+        except (Crashed, Refused) as error:
+            runner.finish(f"failed: {error}", exhausted=True)
             return
         runner.spent += measured.seconds
+        runner.longest = max(runner.longest, measured.seconds)
         runner.trials.append(_Trial(tol, measured.value, [measured.seconds]))
         self.optimum.learn(measured.value, measured.gap)
 
@@ -178,6 +199,8 @@ class _Race:
                     again.append((runner, trial))
         for _ in range(self.rules.repeats - 1):
             for runner, trial in again:
+                if time.monotonic() > self.deadline + self.rules.limit:
+                    return
                 try:
                     measured = self.worker.run(runner.entrant.name, trial.tol, self.rules.limit)
                 except (Overdue, Crashed, Refused):
@@ -227,29 +250,31 @@ class _Race:
         }
 
     def _verdict(self, k: int) -> dict[str, Any]:
-        """Best peer, ours, and the ratio for one goal; with a bound in place of a time that was not reached."""
+        """Best peer, ours, and the ratio for one goal; with a bound in place of a time that was not reached.
+
+        A side that did not get there would have needed longer than the longest call it was given: for the peers, than
+        the shortest of theirs, where those whom no time would help count with the limit.
+        """
         goal = self.rules.goals[k]
-        ours = peer = None
-        spent_ours = spent_peers = 0.0
-        name = None
-        for runner in self.runners:
-            trial = self.reached(runner, goal)
-            time_ = None if trial is None else trial.median
-            if runner.entrant.ours:
-                spent_ours = max(spent_ours, runner.spent)
-                ours = time_ if ours is None or (time_ is not None and time_ < ours) else ours
-            else:
-                spent_peers = max(spent_peers, runner.spent)
-                if time_ is not None and (peer is None or time_ < peer):
-                    peer, name = time_, runner.entrant.name
+        ours, _, ours_at_least = self._side(goal, ours=True)
+        peer, name, peers_at_least = self._side(goal, ours=False)
         bound, ratio = "", None
         if peer is not None and ours is not None:
             ratio = peer / ours
-        elif ours is not None and spent_peers > 0:
-            bound, ratio = ">", spent_peers / ours
-        elif peer is not None and spent_ours > 0:
-            bound, ratio = "<", peer / spent_ours
+        elif ours is not None and peers_at_least is not None:
+            bound, ratio = ">", peers_at_least / ours
+        elif peer is not None and ours_at_least is not None:
+            bound, ratio = "<", peer / ours_at_least
         return {"goal": goal, "peer": name, "peer_seconds": peer, "ours": ours, "ratio": ratio, "bound": bound}
+
+    def _side(self, goal: float, *, ours: bool) -> tuple[float | None, str | None, float | None]:
+        """(best time, whose, what it would have been at least) of ours or of the peers."""
+        side = [runner for runner in self.runners if runner.entrant.ours == ours]
+        there = [(trial.median, r.entrant.name) for r in side if (trial := self.reached(r, goal)) is not None]
+        if there:
+            return (*min(there), None)
+        bounds = [self.rules.limit if r.exhausted else r.longest for r in side if r.exhausted or r.longest > 0]
+        return None, None, min(bounds, default=None)
 
 
 def race(
@@ -271,21 +296,21 @@ def race(
     known, keep : callable, optional
         Where optima are looked up, and kept for another time.
     row_limit : float, optional
-        Seconds after which no solver begins another tolerance that has begun one.
+        Seconds after which no solver begins another tolerance.
 
     Returns
     -------
     dict
         Plain values: the problem, every solver's calls, who was left out and why, and the verdicts.
     """
-    begun = time.monotonic()
     at = worker.enter(row, 600.0)
+    begun = time.monotonic()
     deadline = np.inf if row_limit is None else begun + row_limit
     optimum = (known(at) if known is not None else None) or Optimum(np.inf, -np.inf)
     contested = any(not entrant.reason and not entrant.ours for entrant in at.entrants)
     if contested and not optimum.sure(rules.goals[-1], at.at_zero):
         try:
-            found = worker.optimum(rules.goals[-1] * SURE / 10, rules.limit)
+            found = worker.optimum(rules.goals[-1] * SURE / 10, 2 * rules.limit)
         except (Overdue, Crashed, Refused):
             found = None
         if found is not None:

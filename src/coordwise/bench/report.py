@@ -4,9 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["advice", "clock", "geometric_mean", "ratio_text", "skipped_lines", "solver_table", "text_table"]
+__all__ = [
+    "Summary",
+    "advice",
+    "clock",
+    "geometric_mean",
+    "ratio_text",
+    "skipped_lines",
+    "solver_table",
+    "summarise",
+    "table_of",
+    "text_table",
+]
 
 
 def clock(seconds: float | None) -> str:
@@ -96,3 +108,62 @@ def advice(result: Mapping[str, Any]) -> str:
         return f"Use coordwise: {clock(ours)} to {where}, {ratio:.2g} times as fast as the next best, {peer}."
     times = f"{1 / ratio:.2g} times as fast as coordwise ({clock(ours)})"
     return f"Use {peer}: {clock(verdict['peer_seconds'])} to {where}, {times}."
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What many rows say at one goal.
+
+    A row where only one side got there counts in `mean` with the time that the other side was given, which is a bound
+    on the ratio; `undecided` rows, where neither did, and `alone` rows, which no peer can state, do not count.
+    """
+
+    goal: float
+    rows: int
+    wins: int
+    losses: tuple[str, ...]
+    mean: float
+    bounds: int
+    undecided: int
+    alone: int
+
+
+def summarise(results: Sequence[Mapping[str, Any]], k: int) -> Summary:
+    """The summary at goal number k; results have the same goals."""
+    contested = [result for result in results if result["contested"]]
+    decided = [result for result in contested if result["goals"][k]["ratio"] is not None]
+    ratios = [result["goals"][k]["ratio"] for result in decided]
+    return Summary(
+        results[0]["goals"][k]["goal"] if results else math.nan,
+        len(decided),
+        sum(ratio >= 1 for ratio in ratios),
+        tuple(result["title"] for result in decided if result["goals"][k]["ratio"] < 1),
+        geometric_mean(ratios),
+        sum(bool(result["goals"][k]["bound"]) for result in decided),
+        len(contested) - len(decided),
+        len(results) - len(contested),
+    )
+
+
+def table_of(results: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[list[str]]]:
+    """(head, body) of the table with one line per row and three columns per goal."""
+    goals = [verdict["goal"] for verdict in results[0]["goals"]] if results else []
+    head = ["problem"]
+    for goal in goals:
+        head += [f"best peer to {goal:g}", "its time", "ours", "ratio"]
+    body = []
+    for result in results:
+        line = [result["title"]]
+        for verdict, sure in zip(result["goals"], result["certified"], strict=True):
+            if not result["contested"]:
+                line += ["no peer states it", "–", "–", "–"]
+                continue
+            mark = "" if sure else "*"
+            line += [
+                verdict["peer"] or "none",
+                clock(verdict["peer_seconds"]) + mark,
+                clock(verdict["ours"]) + mark,
+                ratio_text(verdict),
+            ]
+        body.append(line)
+    return head, body

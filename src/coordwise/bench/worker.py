@@ -58,6 +58,7 @@ class Field:
     nnz: int
     sparse: bool
     at_zero: float
+    digest: str
     statement: dict[str, Any]
     formula: str
     entrants: tuple[Entrant, ...]
@@ -253,6 +254,7 @@ class _Bench:
             data.nnz,
             data.sparse,
             problem.at_zero,
+            problem.digest,
             statement.spec(),
             statement.formula,
             entrants,
