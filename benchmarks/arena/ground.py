@@ -1,4 +1,4 @@
-"""This folder's benchopt classes as the ground of a race: datasets, the objective, and solvers found in the files."""
+"""The benchopt classes of a folder as the ground of a race: datasets, the objective, and solvers found in the files."""
 
 from __future__ import annotations
 
@@ -90,6 +90,7 @@ class Adapted(Peer):
         self.library = self.peer.library if self.peer else kind.name
         self.solver = _title(kind, parameters)
         self.ours = bool(self.peer and self.peer.ours)
+        self.compiles = self.peer.compiles if self.peer else True
 
     @property
     def name(self) -> str:

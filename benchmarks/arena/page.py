@@ -71,6 +71,7 @@ def write_report(folder: Path, results: Sequence[Result], rows_asked: int) -> li
         asked=rows_asked,
         measured=len(results),
         rules=results[0]["rules"],
+        loads=sorted(result["load"] for result in results if result["load"] is not None),
         limits=sorted({result["rules"]["limit"] for result in results}),
         minutes=f"{sum(result['elapsed'] for result in results) / 60:.0f}",
     )
@@ -103,8 +104,8 @@ def _text(tables: Sequence[tuple[str, Sequence[Result]]], rows_asked: int) -> st
             found = summarise(part, k)
             lines.append(
                 f"to {found.goal:g}: best peer / ours >= 1 on {found.wins} of {found.rows} rows, geometric mean "
-                f"{found.mean:.3g} ({found.bounds} bounds); {found.undecided} where nobody got there, {found.alone} that "
-                "no peer can state"
+                f"{found.mean:.3g} ({found.bounds} bounds); nobody got there on {found.undecided}, no peer can state "
+                f"{found.alone}"
             )
             lines += [f"    lost: {loss}" for loss in found.losses]
         parts.append("\n".join(lines))
@@ -243,7 +244,8 @@ def _curves(result: Result) -> bytes:
         panel.set_title(result["title"])
         panel.set_xlabel("seconds of a call")
         panel.set_ylabel("(P − min P) / P(0)")
-        panel.legend(fontsize=6, loc="best")
+        if panel.lines[: -len(result["goals"])]:
+            panel.legend(fontsize=6, loc="best")
         return _rendered(figure, "svg")
 
 

@@ -1,7 +1,7 @@
 """The arena: every solver that is installed on every row, in at most 40 minutes, without network.
 
     python benchmarks/arena/run.py             # all rows
-    python benchmarks/arena/run.py --quick     # some, in two or three minutes
+    python benchmarks/arena/run.py --quick     # some, in three minutes
 
 Writes a table (arena.txt, arena.csv), all numbers (arena.json) and a page with plots (index.html). Every row is kept as
 soon as it is measured; the same command goes on where it was interrupted.
@@ -26,8 +26,8 @@ from coordwise.bench.rows import Row
 from coordwise.bench.store import Store
 from coordwise.bench.worker import Crashed, Overdue, Worker
 
-GENEROUS = 3.0  # times the mean time left per row: what one row may take
-LEAST = 4.0  # seconds for a row, however late it is
+GENEROUS = 1.5  # times the mean time left per row: what one row may take
+LEAST = 6.0  # seconds for a row, however late it is
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -39,7 +39,7 @@ def main(argv: list[str] | None = None) -> int:
     if args.list:
         print("\n".join(row.title for row in chosen))
         return 0
-    minutes = args.budget if args.budget is not None else (2.5 if args.quick else 37.0)
+    minutes = args.budget if args.budget is not None else (3.0 if args.quick else 37.0)
     rules = Rules(limit=args.limit, threads=args.threads, repeats=args.repeats)
     ground = BenchoptGround(words=tuple(args.solvers))
     out = Path(args.out)
@@ -70,7 +70,7 @@ def _measure(
         for k, row in enumerate(waiting):
             left = 60 * minutes - (time.monotonic() - begun)
             share = max(GENEROUS * left / (len(waiting) - k), LEAST) if minutes > 0 else None
-            limit = rules.limit if share is None else min(rules.limit, max(share / 4, 1.0))
+            limit = rules.limit if share is None else min(rules.limit, share)
             own = Rules(rules.goals, limit, rules.repeats, rules.threads, rules.patience)
             try:
                 result = race(worker, row, own, known=store.optimum, keep=store.keep_optimum, row_limit=share)
@@ -97,9 +97,9 @@ def _parser() -> argparse.ArgumentParser:
         description="Every solver that is installed on every row; rows that are there are not measured again.",
     )
     parser.add_argument("--out", default="arena", metavar="DIR", help="where to write (default: arena)")
-    parser.add_argument("--quick", action="store_true", help="fewer rows, in two or three minutes")
+    parser.add_argument("--quick", action="store_true", help="fewer rows, in three minutes")
     parser.add_argument(
-        "--budget", type=float, metavar="MIN", help="minutes for all (default: 37; 2.5 if quick; 0: none)"
+        "--budget", type=float, metavar="MIN", help="minutes for all (default: 37; 3 if quick; 0: none)"
     )
     parser.add_argument("--limit", type=float, default=60.0, metavar="S", help="seconds per call at most (default: 60)")
     parser.add_argument("--threads", type=int, default=2, metavar="T", help="for solvers that use them (default: 2)")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import statistics
 import time
 from collections.abc import Callable
@@ -44,7 +45,7 @@ class Rules:
 FLOOR = 0.3  # seconds that a call may take, however fast others were
 AGAIN = 3.0  # seconds: a solver's first call on a row is not measured if it is shorter
 STALLED = 3  # tolerances without progress in error or time, after which a solver is at its end
-RESTART = 3.0  # seconds: about what it costs to end a call with its process
+RESTART = 0.5  # seconds: what a call gets at least before it is ended
 SWEEP = 3.0  # times the limit: what all calls of a solver may take
 CLOSE = 1.5  # times within this factor of the best are measured again
 SURE = 0.1  # of a goal: what a certificate may leave open
@@ -91,6 +92,7 @@ class _Runner:
     spent: float = 0.0
     longest: float = 0.0  # of its calls, those that were ended included
     ended: str = ""
+    tried: float = 0.0  # seconds that its next call was given in vain
     exhausted: bool = False  # more time would not help
 
     def finish(self, why: str, *, exhausted: bool = False) -> None:
@@ -114,8 +116,9 @@ class _Runner:
 
 
 class _Race:
-    def __init__(self, worker: Worker, rules: Rules, at: Field, optimum: Optimum, deadline: float) -> None:
-        self.worker, self.rules, self.at, self.optimum, self.deadline = worker, rules, at, optimum, deadline
+    def __init__(self, worker: Worker, rules: Rules, at: Field, optimum: Optimum, seconds: float) -> None:
+        self.worker, self.rules, self.at, self.optimum = worker, rules, at, optimum
+        self.deadline, self.grace = time.monotonic() + seconds, seconds / 4
         self.runners = [_Runner(entrant) for entrant in at.entrants if not entrant.reason]
 
     def sweep(self) -> None:
@@ -124,7 +127,7 @@ class _Race:
         while open_ones := [runner for runner in self.runners if self._open(runner)]:
             for runner in open_ones:
                 while self._open(runner) and self._affordable(runner, share):
-                    self._call(runner)
+                    self._call(runner, share)
             share *= 2
 
     def _open(self, runner: _Runner) -> bool:
@@ -137,20 +140,20 @@ class _Race:
 
     def _affordable(self, runner: _Runner, share: float) -> bool:
         """Whether the next call, which takes at least as long as the last, fits; a reason to end is written down."""
-        last = runner.trials[-1].seconds[0] if runner.trials else 0.0
+        last = max(runner.trials[-1].seconds[0] if runner.trials else 0.0, runner.tried)
         if runner.next_tol is None:
             runner.finish("not reached with the tightest tolerance", exhausted=True)
         elif runner.stalled:
             runner.finish(f"not reached, and no better below tol={runner.trials[-STALLED].tol:g}", exhausted=True)
-        elif last > self.rules.limit or runner.spent + last > SWEEP * self.rules.limit:
-            runner.finish(f"not reached with tol={runner.trials[-1].tol:g} in {last:.2g} s, nor time for a smaller one")
+        elif last >= self.rules.limit or runner.spent + last > SWEEP * self.rules.limit:
+            runner.finish(f"not reached in a call of {last:.2g} s, nor time for a longer one")
         elif last > self._cut(runner):
             runner.finish(f"given up: a call took {last:.2g} s, and another peer was there in {self._best():.2g} s")
         elif time.monotonic() > self.deadline and not (runner.entrant.ours and not runner.trials):
             runner.finish(f"not reached when the row's time was up, after {runner.spent:.2g} s")
         if runner.ended:
             return False
-        return runner.spent + last <= share or not runner.trials
+        return runner.spent + last <= share or not (runner.trials or runner.tried)
 
     def _best(self) -> float:
         """The best peer's time to the last goal, so far."""
@@ -166,10 +169,13 @@ class _Race:
     def _cut(self, runner: _Runner) -> float:
         return np.inf if runner.entrant.ours else max(FLOOR, self.rules.patience * self._best())
 
-    def _call(self, runner: _Runner) -> None:
+    def _call(self, runner: _Runner, share: float) -> None:
+        """One more tolerance; ended after twice the share, and tried again with a larger one if that may help."""
         tol = runner.next_tol
         assert tol is not None
-        timeout = min(self.rules.limit, max(RESTART, self._cut(runner)))
+        most = min(self.rules.limit, max(RESTART, self._cut(runner)))
+        timeout = most if runner.entrant.ours else min(most, max(RESTART, 2 * share))
+        timeout = min(timeout, max(RESTART, self.deadline - time.monotonic()))
         try:
             measured = self.worker.run(runner.entrant.name, tol, timeout)
             if not runner.trials and measured.seconds < AGAIN:
@@ -177,11 +183,14 @@ class _Race:
         except Overdue:
             runner.spent += timeout
             runner.longest = max(runner.longest, timeout)
-            runner.finish(f"ended after {timeout:.2g} s in a call with tol={tol:g}")
+            runner.tried = timeout
+            if timeout >= most:
+                runner.finish(f"ended after {timeout:.2g} s in a call with tol={tol:g}")
             return
         except (Crashed, Refused) as error:
             runner.finish(f"failed: {error}", exhausted=True)
             return
+        runner.tried = 0.0
         runner.spent += measured.seconds
         runner.longest = max(runner.longest, measured.seconds)
         runner.trials.append(_Trial(tol, measured.value, [measured.seconds]))
@@ -199,8 +208,8 @@ class _Race:
                     again.append((runner, trial))
         for _ in range(self.rules.repeats - 1):
             for runner, trial in again:
-                if time.monotonic() > self.deadline + self.rules.limit:
-                    return
+                if time.monotonic() + trial.seconds[0] > self.deadline + self.grace:
+                    continue
                 try:
                     measured = self.worker.run(runner.entrant.name, trial.tol, self.rules.limit)
                 except (Overdue, Crashed, Refused):
@@ -296,30 +305,31 @@ def race(
     known, keep : callable, optional
         Where optima are looked up, and kept for another time.
     row_limit : float, optional
-        Seconds after which no solver begins another tolerance.
+        Seconds for the whole row; half of it at most for the optimum, and a quarter more for repeats.
 
     Returns
     -------
     dict
         Plain values: the problem, every solver's calls, who was left out and why, and the verdicts.
     """
-    at = worker.enter(row, 600.0)
+    at = worker.enter(row)
     begun = time.monotonic()
-    deadline = np.inf if row_limit is None else begun + row_limit
     optimum = (known(at) if known is not None else None) or Optimum(np.inf, -np.inf)
     contested = any(not entrant.reason and not entrant.ours for entrant in at.entrants)
     if contested and not optimum.sure(rules.goals[-1], at.at_zero):
         try:
-            found = worker.optimum(rules.goals[-1] * SURE / 10, 2 * rules.limit)
+            found = worker.optimum(rules.goals[-1] * SURE / 10, 2 * rules.limit if row_limit is None else row_limit / 2)
         except (Overdue, Crashed, Refused):
             found = None
         if found is not None:
             optimum.learn(*found)
-    run = _Race(worker, rules, at, optimum, deadline)
+    spent = time.monotonic() - begun
+    run = _Race(worker, rules, at, optimum, np.inf if row_limit is None else max(row_limit - spent, row_limit / 2))
     if contested:
         run.sweep()
         run.repeat()
     if keep is not None and np.isfinite(optimum.best):
         keep(at, optimum)
     about = {"row": row.spec(), "key": row.key, "title": row.title, "task": row.task, "rules": asdict(rules)}
-    return about | run.result() | {"contested": contested, "elapsed": time.monotonic() - begun}
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
+    return about | run.result() | {"contested": contested, "elapsed": time.monotonic() - begun, "load": load}

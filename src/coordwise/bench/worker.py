@@ -23,6 +23,8 @@ from coordwise.bench.rows import Row
 __all__ = ["Crashed", "Entrant", "Field", "Ground", "Measured", "Overdue", "Refused", "Worker"]
 
 WARM_UP_ROWS = 300
+WARM_UP_SECONDS = 120.0
+FORKS = sys.platform == "linux"  # elsewhere, linear algebra may not survive it
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
@@ -86,7 +88,11 @@ class Refused(Exception):
 
 
 class Worker:
-    """Runs one request at a time in a process of its own; started at the first request, and again after an end.
+    """Runs one request at a time in another process, which is started at the first request.
+
+    That process imports the libraries and reads the data, and makes the measured calls in a copy of itself (by fork),
+    so that ending a call that takes too long costs nothing but the call. Where there is no fork, it makes them itself, and
+    begins anew after an end.
 
     Parameters
     ----------
@@ -97,12 +103,11 @@ class Worker:
 
     def __init__(self, ground: Ground, threads: int) -> None:
         self.ground, self.threads = ground, threads
-        self.starts = 0
         self._process: Any = None
         self._pipe: Any = None
         self._row: Row | None = None
 
-    def enter(self, row: Row, timeout: float) -> Field:
+    def enter(self, row: Row, timeout: float = 600.0) -> Field:
         """Make a row the current one."""
         self._row = None
         field: Field = self._ask(("enter", row, True), timeout)
@@ -111,18 +116,17 @@ class Worker:
 
     def run(self, name: str, tol: float, timeout: float) -> Measured:
         """One measured call of a solver, after one on few rows if it is its first for this kind of problem."""
-        self._resume()
-        self._ask(("warm_up", name), max(timeout, 60.0))
-        return self._ask(("run", name, tol), timeout)
+        return self._call(("run", name, tol), timeout, name)
 
     def optimum(self, tol: float, limit: float) -> tuple[float, float] | None:
         """(P, duality gap) of our solution at a tight tolerance; None if our solvers do not know the problem."""
-        self._resume()
-        return self._ask(("optimum", tol, limit), 3 * limit + 30)
+        return self._call(("optimum", tol, limit), 3 * limit + 30)
 
     def close(self) -> None:
         """End the process."""
         if self._process is not None:
+            self._process.terminate()  # it ends its copy, too
+            self._process.join(5)
             self._process.kill()
             self._process.join()
             self._pipe.close()
@@ -134,10 +138,15 @@ class Worker:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _resume(self) -> None:
-        """The current row in a new process, if the last was ended."""
+    def _call(self, request: tuple[Any, ...], timeout: float, first: str | None = None) -> Any:
+        """A request about the current row, which a new process has to be told first."""
         if self._process is None and self._row is not None:
             self._ask(("enter", self._row, False), 600.0)
+        if first is not None:
+            self._ask(("warm_up", first), WARM_UP_SECONDS)
+        if not FORKS:
+            return self._ask(request, timeout)
+        return self._ask(("within", timeout, request), timeout + 60.0)
 
     def _start(self) -> None:
         context = multiprocessing.get_context("spawn")
@@ -146,35 +155,27 @@ class Worker:
         with _environment({name: str(self.threads) for name in THREADS}):
             self._process.start()
         theirs.close()
-        self.starts += 1
 
     def _ask(self, request: tuple[Any, ...], timeout: float) -> Any:
         if self._process is None:
             self._start()
         try:
             self._pipe.send(request)
-            # Loading the libraries is not part of what the time is for.
             if not self._pipe.poll(timeout):
                 self.close()
                 raise Overdue
             kind, answer = self._pipe.recv()
         except (EOFError, BrokenPipeError, ConnectionResetError):
-            code = self._ended()
+            self._process.join(5)
+            code = self._process.exitcode
+            self.close()
             raise Crashed(f"the process ended with status {code}") from None
         except BaseException:
             self.close()
             raise
-        if kind == "refused":
-            raise Refused(answer)
-        if kind == "wrong":
-            raise ValueError(answer)
-        return answer
-
-    def _ended(self) -> int | None:
-        self._process.join(5)
-        code: int | None = self._process.exitcode
-        self.close()
-        return code
+        if kind == "done":
+            return answer
+        raise {"overdue": Overdue, "crashed": Crashed, "refused": Refused, "wrong": ValueError}[kind](answer)
 
 
 @contextlib.contextmanager
@@ -192,7 +193,7 @@ def _environment(values: dict[str, str]) -> Iterator[None]:
 
 
 def _serve(pipe: Any, ground: Ground, threads: int) -> None:
-    """The worker's own loop; libraries may print what they like, to nobody."""
+    """The process's own loop; libraries may print what they like, to nobody."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that asks
     quiet = os.open(os.devnull, os.O_WRONLY)
     sys.stdout.flush()
@@ -201,17 +202,81 @@ def _serve(pipe: Any, ground: Ground, threads: int) -> None:
     os.dup2(quiet, 2)
     warnings.simplefilter("ignore")
     bench = _Bench(ground, threads)
+    copy = _Copy(bench)
+    if FORKS:
+        signal.signal(signal.SIGTERM, lambda *_: copy.leave())
     while True:
         try:
             name, *arguments = pipe.recv()
         except EOFError:
-            return
+            copy.leave()
+        if name == "within":
+            pipe.send(copy.ask(*arguments))
+            continue
+        if name == "enter" or (name == "warm_up" and not bench.warmed(*arguments)):
+            copy.end()  # what it is a copy of changes
+        pipe.send(_answer(bench, name, arguments))
+
+
+def _answer(bench: _Bench, name: str, arguments: Sequence[Any]) -> tuple[str, Any]:
+    try:
+        return "done", getattr(bench, name)(*arguments)
+    except Exception as error:  # whatever a library raises ends its own call alone
+        return "wrong" if name == "enter" else "refused", _text(error)
+
+
+class _Copy:
+    """A copy of the process, made when it is needed, that answers one request at a time."""
+
+    def __init__(self, bench: _Bench) -> None:
+        self.bench = bench
+        self.pid: int | None = None
+        self.pipe: Any = None
+
+    def ask(self, timeout: float, request: tuple[Any, ...]) -> tuple[str, Any]:
+        """The answer, or that it came too late or never; the copy is ended then."""
+        if self.pid is None:
+            self._fork()
         try:
-            pipe.send(("done", getattr(bench, name)(*arguments)))
-        except (OSError, ValueError, TypeError) as error:
-            pipe.send(("wrong" if name == "enter" else "refused", _text(error)))
-        except Exception as error:  # whatever a library raises ends its own call alone
-            pipe.send(("refused", _text(error)))
+            self.pipe.send(request)
+            if not self.pipe.poll(timeout):
+                self.end()
+                return "overdue", f"no answer in {timeout:.2g} s"
+            answer: tuple[str, Any] = self.pipe.recv()
+            return answer
+        except (EOFError, BrokenPipeError, ConnectionResetError):
+            return "crashed", f"the process ended with status {self.end()}"
+
+    def end(self) -> int:
+        """End the copy; its exit status."""
+        if self.pid is None:
+            return 0
+        pid, self.pid = self.pid, None
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+        _, status = os.waitpid(pid, 0)
+        self.pipe.close()
+        return os.waitstatus_to_exitcode(status)
+
+    def leave(self) -> None:
+        """End both."""
+        self.end()
+        os._exit(0)
+
+    def _fork(self) -> None:
+        self.pipe, theirs = multiprocessing.get_context("spawn").Pipe()
+        gc.collect()
+        gc.freeze()  # the copy's collector leaves alone what it shares
+        self.pid = os.fork()
+        if self.pid == 0:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            self.pipe.close()
+            with contextlib.suppress(EOFError):
+                while True:
+                    name, *arguments = theirs.recv()
+                    theirs.send(_answer(self.bench, name, arguments))
+            os._exit(0)
+        theirs.close()
 
 
 def _text(error: BaseException) -> str:
@@ -260,18 +325,25 @@ class _Bench:
             entrants,
         )
 
+    def warmed(self, name: str) -> bool:
+        """Whether a solver has been called before on a problem of this kind, or need not be."""
+        return self._kind(name) in self.warm or not self.peers[name].compiles
+
     def warm_up(self, name: str) -> None:
-        """The first call, on few rows: imports, and code that is compiled at the first call."""
-        assert self.problem is not None
-        s, data = self.problem.statement, self.problem.data
-        kind = (name, s.loss, s.penalty, s.intercept, data.sparse)
-        if kind in self.warm:
+        """The first call of code that is compiled at the first call, on few rows."""
+        if self.warmed(name):
             return
-        small = Problem(s, data.few(WARM_UP_ROWS))
-        self.warm.add(kind)
+        assert self.problem is not None
+        small = Problem(self.problem.statement, self.problem.data.few(WARM_UP_ROWS))
+        self.warm.add(self._kind(name))
         peer = self.peers[name]
         with contextlib.suppress(Exception):  # few rows may be too few: the measured call will tell
             peer.fit(peer.prepare(small), small.data.b, small, 1e-2, self.threads)
+
+    def _kind(self, name: str) -> tuple[Any, ...]:
+        assert self.problem is not None
+        s = self.problem.statement
+        return name, s.loss, s.penalty, s.intercept, self.problem.data.sparse
 
     def run(self, name: str, tol: float) -> Measured:
         assert self.problem is not None

@@ -38,6 +38,7 @@ class Peer(ABC):
     module: ClassVar[str]  # as Python imports it
     ours: ClassVar[bool] = False
     solvers: ClassVar[tuple[str, ...]]
+    compiles: ClassVar[bool] = False  # at the first call
     tolerances: ClassVar[tuple[float, ...]] = TOLERANCES
 
     def __init__(self, solver: str) -> None:

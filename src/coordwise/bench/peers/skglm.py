@@ -21,6 +21,7 @@ class Skglm(Peer):
     """
 
     library = module = "skglm"
+    compiles: ClassVar[bool] = True
     solvers: ClassVar[tuple[str, ...]] = ("working sets", "LBFGS")
 
     def refuses(self, problem: Problem) -> str:
