@@ -91,8 +91,8 @@ class Worker:
     """Runs one request at a time in another process, which is started at the first request.
 
     That process imports the libraries and reads the data, and makes the measured calls in a copy of itself (by fork),
-    so that ending a call that takes too long costs nothing but the call. Where there is no fork, it makes them itself, and
-    begins anew after an end.
+    so that ending a call that takes too long costs nothing but the call. Where there is no fork, it makes them itself,
+    and begins anew after an end.
 
     Parameters
     ----------
