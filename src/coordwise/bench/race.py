@@ -39,16 +39,16 @@ class Rules:
     limit: float = 60.0
     repeats: int = 3
     threads: int = 2
-    patience: float = 5.0
+    patience: float = 2.0
 
 
-FLOOR = 0.3  # seconds that a call may take, however fast others were
+FLOOR = 0.1  # seconds that a call may take, however fast others were
 AGAIN = 3.0  # seconds: a solver's first call on a row is not measured if it is shorter
 STALLED = 3  # tolerances without progress in error or time, after which a solver is at its end
-RESTART = 0.5  # seconds: what a call gets at least before it is ended
+RESTART = 0.3  # seconds: what a call gets at least before it is ended
 SWEEP = 3.0  # times the limit: what all calls of a solver may take
 CLOSE = 1.5  # times within this factor of the best are measured again
-SURE = 0.1  # of a goal: what a certificate may leave open
+SURE = 0.3  # of a goal: what a certificate may leave open
 
 
 @dataclass
@@ -149,7 +149,7 @@ class _Race:
             runner.finish(f"not reached in a call of {last:.2g} s, nor time for a longer one")
         elif last > self._cut(runner):
             runner.finish(f"given up: a call took {last:.2g} s, and another peer was there in {self._best():.2g} s")
-        elif time.monotonic() > self.deadline and not (runner.entrant.ours and not runner.trials):
+        elif time.monotonic() > self.deadline and not (runner.entrant.ours and last <= self._even()):
             runner.finish(f"not reached when the row's time was up, after {runner.spent:.2g} s")
         if runner.ended:
             return False
@@ -166,6 +166,11 @@ class _Race:
         ]
         return min(times, default=np.inf)
 
+    def _even(self) -> float:
+        """Seconds that ours may take even when the row's time is up, since the best peer did with less."""
+        best = self._best()
+        return max(FLOOR, self.rules.patience * best) if np.isfinite(best) else FLOOR
+
     def _cut(self, runner: _Runner) -> float:
         return np.inf if runner.entrant.ours else max(FLOOR, self.rules.patience * self._best())
 
@@ -175,7 +180,8 @@ class _Race:
         assert tol is not None
         most = min(self.rules.limit, max(RESTART, self._cut(runner)))
         timeout = most if runner.entrant.ours else min(most, max(RESTART, 2 * share))
-        timeout = min(timeout, max(RESTART, self.deadline - time.monotonic()))
+        least = max(RESTART, self._even()) if runner.entrant.ours else RESTART
+        timeout = min(timeout, max(least, self.deadline - time.monotonic()))
         try:
             measured = self.worker.run(runner.entrant.name, tol, timeout)
             if not runner.trials and measured.seconds < AGAIN:
@@ -318,7 +324,7 @@ def race(
     contested = any(not entrant.reason and not entrant.ours for entrant in at.entrants)
     if contested and not optimum.sure(rules.goals[-1], at.at_zero):
         try:
-            found = worker.optimum(rules.goals[-1] * SURE / 10, 2 * rules.limit if row_limit is None else row_limit / 2)
+            found = worker.optimum(rules.goals[-1] / 100, 2 * rules.limit if row_limit is None else row_limit / 2)
         except (Overdue, Crashed, Refused):
             found = None
         if found is not None:
