@@ -44,7 +44,10 @@ def small_problem(loss, penalty, intercept, storage=sp.csr_array, lam=0.05):
 STATEMENTS = [(loss, penalty, intercept) for loss in LOSSES for penalty in PENALTIES for intercept in (False, True)]
 CONVERSIONS = [
     pytest.param(
-        peer, *statement, id=f"{peer.name} {'-'.join(map(str, statement))}", marks=[pytest.mark.slow] * peer.compiles
+        peer,
+        *statement,
+        id=f"{peer.name} {'-'.join(map(str, statement))}",
+        marks=[pytest.mark.slow] * (peer.library == "skglm"),
     )
     for peer in PEERS
     if not peer.ours
@@ -171,13 +174,13 @@ class Fake(Peer):
     """Solvers that do what can go wrong."""
 
     library, module = "fake", "numpy"
-    solvers = ("exact", "by tolerance", "hangs", "dies", "raises", "refuses", "stalls")
+    solvers = ("exact", "by tolerance", "hangs", "always hangs", "dies", "raises", "refuses", "stalls")
 
     def refuses(self, problem):
         return "does not like it" if self.solver == "refuses" else ""
 
     def fit(self, X, y, problem, tol, threads):
-        if self.solver == "hangs":
+        if self.solver == "always hangs" or (self.solver == "hangs" and tol < 0.1):
             time.sleep(600)
         elif self.solver == "dies":
             os._exit(3)
@@ -186,7 +189,7 @@ class Fake(Peer):
         best = np.linalg.solve(
             X.T @ X / problem.n + problem.statement.l2 * np.eye(problem.d), np.asarray(X.T @ y).ravel() / problem.n
         )
-        return best * {"by tolerance": 1 + math.sqrt(tol), "stalls": 0.5}.get(self.solver, 1.0)
+        return best * {"by tolerance": 1 + math.sqrt(tol), "stalls": 0.5, "hangs": 0.5}.get(self.solver, 1.0)
 
     def solution(self, model):
         return model, 0.0
@@ -206,7 +209,8 @@ RIDGE = Row("small", "squared", "l2", 0.05)
 
 @pytest.fixture(scope="module")
 def result():
-    with Worker(FakeGround(), 1) as worker:
+    with pytest.MonkeyPatch.context() as patch, Worker(FakeGround(), 1) as worker:
+        patch.setattr("coordwise.bench.worker.TOUCH_SECONDS", 0.5)
         return race(worker, RIDGE, Rules(limit=2.0, threads=1))
 
 
@@ -214,7 +218,8 @@ class TestRace:
     def test_everyone_ends_as_it_should(self, result):
         ended = {solver["name"]: solver["ended"] for solver in result["solvers"]}
         assert ended["coordwise"] == ended["fake exact"] == ended["fake by tolerance"] == ""
-        assert ended["fake hangs"].startswith("ended after 0.3 s in a call with tol=0.1")
+        assert ended["fake hangs"].startswith("ended after 0.3 s in a call with tol=0.01")
+        assert ended["fake always hangs"].startswith("failed: no answer on 300 rows in")
         assert ended["fake dies"] == "failed: the process ended with status 3"
         assert ended["fake raises"] == "failed: RuntimeError: out of order"
         assert ended["fake stalls"].startswith("not reached, and no better below")
@@ -260,14 +265,17 @@ class TestRace:
         assert len(head) == len(body[0]) == 9
         assert body[0][0] == "ridge, small, λ = 0.05"
 
-    def test_a_worker_outlives_its_calls(self):
+    def test_a_worker_outlives_its_calls(self, monkeypatch):
         with Worker(FakeGround(), 1) as worker:
             field = worker.enter(RIDGE)
             assert [entrant.name for entrant in field.entrants if entrant.ours] == ["coordwise"]
             with pytest.raises(Overdue):
-                worker.run("fake hangs", 0.1, 0.3)
+                worker.run("fake hangs", 0.01, 0.3)
             with pytest.raises(Crashed, match="status 3"):
                 worker.run("fake dies", 0.1, 5.0)
+            monkeypatch.setattr("coordwise.bench.worker.TOUCH_SECONDS", 0.2)
+            with pytest.raises(Refused, match="no answer on 300 rows"):
+                worker.run("fake always hangs", 0.1, 5.0)
             with pytest.raises(Refused, match="out of order"):
                 worker.run("fake raises", 0.1, 5.0)
             assert worker.run("fake exact", 0.1, 5.0).value < field.at_zero

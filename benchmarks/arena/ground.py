@@ -106,6 +106,10 @@ class Adapted(Peer):
         """See `Peer.threads`."""
         return self.peer.threads(allowed) if self.peer else "1"
 
+    def version(self) -> str:
+        """See `Peer.version`."""
+        return self.peer.version() if self.peer else super().version()
+
     def missing(self) -> str:
         """See `Peer.missing`."""
         return self.broken or (self.peer.missing() if self.peer else "")

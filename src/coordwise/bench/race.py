@@ -118,8 +118,13 @@ class _Runner:
 class _Race:
     def __init__(self, worker: Worker, rules: Rules, at: Field, optimum: Optimum, seconds: float) -> None:
         self.worker, self.rules, self.at, self.optimum = worker, rules, at, optimum
-        self.deadline, self.grace = time.monotonic() + seconds, seconds / 4
+        self.end, self.grace = time.monotonic() + seconds - worker.warming, seconds / 4
         self.runners = [_Runner(entrant) for entrant in at.entrants if not entrant.reason]
+
+    @property
+    def deadline(self) -> float:
+        """When the row's time is up; first calls do not count."""
+        return self.end + self.worker.warming
 
     def sweep(self) -> None:
         """Everyone's tolerances in turns, with a share of time that doubles from turn to turn."""

@@ -23,7 +23,8 @@ from coordwise.bench.rows import Row
 __all__ = ["Crashed", "Entrant", "Field", "Ground", "Measured", "Overdue", "Refused", "Worker"]
 
 WARM_UP_ROWS = 300
-WARM_UP_SECONDS = 120.0
+WARM_UP_SECONDS = 120.0  # for a first call that compiles
+TOUCH_SECONDS = 20.0  # for one that does not
 FORKS = sys.platform == "linux"  # elsewhere, linear algebra may not survive it
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
@@ -106,6 +107,7 @@ class Worker:
         self._process: Any = None
         self._pipe: Any = None
         self._row: Row | None = None
+        self.warming = 0.0  # seconds of first calls
 
     def enter(self, row: Row, timeout: float = 600.0) -> Field:
         """Make a row the current one."""
@@ -115,8 +117,20 @@ class Worker:
         return field
 
     def run(self, name: str, tol: float, timeout: float) -> Measured:
-        """One measured call of a solver, after one on few rows if it is its first for this kind of problem."""
-        return self._call(("run", name, tol), timeout, name)
+        """One measured call of a solver, after one on few rows if it is its first for this kind of problem.
+
+        Code that is compiled at the first call is compiled before the copy is made, and so is not lost with it. All
+        others make their first call in the copy: threads of theirs would not be in it.
+        """
+        begun = time.monotonic()
+        try:
+            self._call(("warm_up", name), WARM_UP_SECONDS, copied=False)
+            self._call(("touch", name), TOUCH_SECONDS)
+        except Overdue:
+            raise Refused(f"no answer on {WARM_UP_ROWS} rows in {time.monotonic() - begun:.2g} s") from None
+        finally:
+            self.warming += time.monotonic() - begun
+        return self._call(("run", name, tol), timeout)
 
     def optimum(self, tol: float, limit: float) -> tuple[float, float] | None:
         """(P, duality gap) of our solution at a tight tolerance; None if our solvers do not know the problem."""
@@ -138,13 +152,11 @@ class Worker:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _call(self, request: tuple[Any, ...], timeout: float, first: str | None = None) -> Any:
+    def _call(self, request: tuple[Any, ...], timeout: float, *, copied: bool = True) -> Any:
         """A request about the current row, which a new process has to be told first."""
         if self._process is None and self._row is not None:
             self._ask(("enter", self._row, False), 600.0)
-        if first is not None:
-            self._ask(("warm_up", first), WARM_UP_SECONDS)
-        if not FORKS:
+        if not (FORKS and copied):
             return self._ask(request, timeout)
         return self._ask(("within", timeout, request), timeout + 60.0)
 
@@ -331,14 +343,19 @@ class _Bench:
 
     def warm_up(self, name: str) -> None:
         """The first call of code that is compiled at the first call, on few rows."""
-        if self.warmed(name):
+        if not self.warmed(name):
+            self.touch(name)
+
+    def touch(self, name: str) -> None:
+        """The first call on a problem of this kind, on few rows."""
+        if self._kind(name) in self.warm:
             return
         assert self.problem is not None
         small = Problem(self.problem.statement, self.problem.data.few(WARM_UP_ROWS))
         self.warm.add(self._kind(name))
         peer = self.peers[name]
         with contextlib.suppress(Exception):  # few rows may be too few: the measured call will tell
-            peer.fit(peer.prepare(small), small.data.b, small, 1e-2, self.threads)
+            peer.fit(peer.prepare(small), small.data.b, small, peer.ladder[0], self.threads)
 
     def _kind(self, name: str) -> tuple[Any, ...]:
         assert self.problem is not None

@@ -34,6 +34,7 @@ class Liblinear(Peer):
     """
 
     library, module = "liblinear-official", "liblinear.liblinearutil"
+    compiles: ClassVar[bool] = True  # its conversion of sparse data, if numba is there
     solvers: ClassVar[tuple[str, ...]] = tuple(_TYPES)
 
     def refuses(self, problem: Problem) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from coordwise import __version__
 from coordwise.bench.peers.peer import MANY, Peer, only
 from coordwise.bench.problems import Problem
 from coordwise.validation import FloatArray
@@ -20,6 +21,10 @@ class Coordwise(Peer):
     def threads(self, allowed: int) -> str:
         """See `Peer.threads`."""
         return f"up to {allowed} (linear algebra)"
+
+    def version(self) -> str:
+        """See `Peer.version`."""
+        return __version__
 
     def refuses(self, problem: Problem) -> str:
         """See `Peer.refuses`."""
