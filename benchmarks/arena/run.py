@@ -10,6 +10,7 @@ soon as it is measured; the same command goes on where it was interrupted.
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 import time
 from pathlib import Path
@@ -65,6 +66,10 @@ def _measure(
     waiting = [row for row in chosen if force or store.get(row) is None]
     if len(waiting) < len(chosen):
         print(f"{len(chosen) - len(waiting)} rows are there already.", flush=True)
+    hints = Hints()
+    for row in chosen:
+        if (held := store.get(row)) is not None:
+            hints.learn(held)
     begun = time.monotonic()
     with Worker(ground, rules.threads) as worker:
         for k, row in enumerate(waiting):
@@ -73,12 +78,41 @@ def _measure(
             limit = rules.limit if share is None else min(rules.limit, share)
             own = Rules(rules.goals, limit, rules.repeats, rules.threads, rules.patience)
             try:
-                result = race(worker, row, own, known=store.optimum, keep=store.keep_optimum, row_limit=share)
+                result = race(
+                    worker,
+                    row,
+                    own,
+                    known=store.optimum,
+                    keep=store.keep_optimum,
+                    row_limit=share,
+                    order=hints.order(row),
+                )
             except (Crashed, Overdue) as error:
                 print(f"[{k + 1}/{len(waiting)}] {row.title}: {error or 'took too long to begin'}", flush=True)
                 continue
             store.put(row, result)
+            hints.learn(result)
             print(f"[{k + 1}/{len(waiting)}] {row.title}: {_line(result)} ({result['elapsed']:.0f} s)", flush=True)
+
+
+class Hints:
+    """Who was fast on rows like this one: of the same task, and of the same dataset at that if there is one."""
+
+    def __init__(self) -> None:
+        self.orders: dict[tuple[str, ...], list[str]] = {}
+
+    def learn(self, result: dict[str, Any]) -> None:
+        """Remember a row's order, by the time to the last goal, then to the first."""
+
+        def rank(solver: dict[str, Any]) -> tuple[float, ...]:
+            return tuple(math.inf if seconds is None else seconds for seconds in reversed(solver["times"]))
+
+        order = [solver["name"] for solver in sorted(result["solvers"], key=rank)]
+        self.orders[(result["task"],)] = self.orders[result["task"], result["row"]["dataset"]] = order
+
+    def order(self, row: Row) -> list[str]:
+        """The likely order of a row."""
+        return self.orders.get((row.task, row.dataset)) or self.orders.get((row.task,), [])
 
 
 def _line(result: dict[str, Any]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -32,7 +32,8 @@ class Rules:
     threads : int
         For solvers that use more than one.
     patience : float
-        A peer is given up when one of its calls has taken so many times the best peer's time to the last goal.
+        A peer is given up when one of its calls has taken so many times the best peer's time to the last goal (or ten
+        times ours).
     """
 
     goals: tuple[float, ...] = (1e-3, 1e-6)
@@ -43,7 +44,9 @@ class Rules:
 
 
 FLOOR = 0.1  # seconds that a call may take, however fast others were
-AGAIN = 3.0  # seconds: a solver's first call on a row is not measured if it is shorter
+LEAD = 10.0  # times ours: what a peer may take before it is given up
+LIKELY = 2  # of those that are likely to be the best go first
+AGAIN = 2.0  # seconds: a solver's first call on a row is not measured if it is shorter
 STALLED = 3  # tolerances without progress in error or time, after which a solver is at its end
 RESTART = 0.3  # seconds: what a call gets at least before it is ended
 SWEEP = 3.0  # times the limit: what all calls of a solver may take
@@ -116,9 +119,12 @@ class _Runner:
 
 
 class _Race:
-    def __init__(self, worker: Worker, rules: Rules, at: Field, optimum: Optimum, seconds: float) -> None:
-        self.worker, self.rules, self.at, self.optimum = worker, rules, at, optimum
-        self.end, self.grace = time.monotonic() + seconds - worker.warming, seconds / 4
+    def __init__(
+        self, worker: Worker, rules: Rules, at: Field, optimum: Optimum, seconds: float, order: Sequence[str]
+    ) -> None:
+        self.worker, self.rules, self.at, self.optimum, self.order = worker, rules, at, optimum, order
+        self.seconds, self.grace = seconds, seconds / 4
+        self.end = time.monotonic() + seconds - worker.warming
         self.runners = [_Runner(entrant) for entrant in at.entrants if not entrant.reason]
 
     @property
@@ -127,9 +133,21 @@ class _Race:
         return self.end + self.worker.warming
 
     def sweep(self) -> None:
-        """Everyone's tolerances in turns, with a share of time that doubles from turn to turn."""
-        share = FLOOR
-        while open_ones := [runner for runner in self.runners if self._open(runner)]:
+        """Ours, then those that are likely to be the best; then everyone in turns, with growing shares of time.
+
+        The first share is of the size of our first call: large data need more than small ones from everyone.
+        """
+        ours = [runner for runner in self.runners if runner.entrant.ours]
+        by_name = {runner.entrant.name: runner for runner in self.runners if not runner.entrant.ours}
+        likely = [by_name[name] for name in self.order if name in by_name]
+        for part, first in ((0.4, ours), (0.7, likely[:LIKELY])):  # of the row's time, so that all have their turn
+            until = self.deadline - (1 - part) * self.seconds if np.isfinite(self.seconds) else np.inf
+            for runner in first:
+                while self._open(runner) and time.monotonic() < until and self._affordable(runner, np.inf):
+                    self._call(runner, np.inf, until)
+        share = max([FLOOR, *(runner.trials[0].seconds[0] / 2 for runner in ours if runner.trials)])
+        in_turn = sorted(self.runners, key=lambda r: likely.index(r) if r in likely else len(likely))
+        while open_ones := [runner for runner in in_turn if self._open(runner)]:
             for runner in open_ones:
                 while self._open(runner) and self._affordable(runner, share):
                     self._call(runner, share)
@@ -153,21 +171,22 @@ class _Race:
         elif last >= self.rules.limit or runner.spent + last > SWEEP * self.rules.limit:
             runner.finish(f"not reached in a call of {last:.2g} s, nor time for a longer one")
         elif last > self._cut(runner):
-            runner.finish(f"given up: a call took {last:.2g} s, and another peer was there in {self._best():.2g} s")
+            best, who = min((self._best(), "another peer"), (self._best(ours=True), "coordwise"))
+            runner.finish(f"given up: a call took {last:.2g} s, and {who} was there in {best:.2g} s")
         elif time.monotonic() > self.deadline and not (runner.entrant.ours and last <= self._even()):
             runner.finish(f"not reached when the row's time was up, after {runner.spent:.2g} s")
         if runner.ended:
             return False
         return runner.spent + last <= share or not (runner.trials or runner.tried)
 
-    def _best(self) -> float:
-        """The best peer's time to the last goal, so far."""
+    def _best(self, *, ours: bool = False) -> float:
+        """The best peer's time to the last goal, or ours, so far."""
         if not self._sure:
             return np.inf
         times = [
             trial.seconds[0]
             for runner in self.runners
-            if not runner.entrant.ours and (trial := self.reached(runner, self.rules.goals[-1])) is not None
+            if runner.entrant.ours == ours and (trial := self.reached(runner, self.rules.goals[-1])) is not None
         ]
         return min(times, default=np.inf)
 
@@ -177,16 +196,18 @@ class _Race:
         return max(FLOOR, self.rules.patience * best) if np.isfinite(best) else FLOOR
 
     def _cut(self, runner: _Runner) -> float:
-        return np.inf if runner.entrant.ours else max(FLOOR, self.rules.patience * self._best())
+        if runner.entrant.ours:
+            return np.inf
+        return max(FLOOR, min(self.rules.patience * self._best(), LEAD * self._best(ours=True)))
 
-    def _call(self, runner: _Runner, share: float) -> None:
+    def _call(self, runner: _Runner, share: float, until: float = np.inf) -> None:
         """One more tolerance; ended after twice the share, and tried again with a larger one if that may help."""
         tol = runner.next_tol
         assert tol is not None
         most = min(self.rules.limit, max(RESTART, self._cut(runner)))
         timeout = most if runner.entrant.ours else min(most, max(RESTART, 2 * share))
         least = max(RESTART, self._even()) if runner.entrant.ours else RESTART
-        timeout = min(timeout, max(least, self.deadline - time.monotonic()))
+        timeout = min(timeout, max(least, min(until, self.deadline) - time.monotonic()))
         try:
             measured = self.worker.run(runner.entrant.name, tol, timeout)
             if not runner.trials and measured.seconds < AGAIN:
@@ -273,7 +294,8 @@ class _Race:
         """Best peer, ours, and the ratio for one goal; with a bound in place of a time that was not reached.
 
         A side that did not get there would have needed longer than the longest call it was given: for the peers, than
-        the shortest of theirs, where those whom no time would help count with the limit.
+        the shortest of theirs, where those whom no time would help count with the limit. A bound that does not tell
+        who is faster is none.
         """
         goal = self.rules.goals[k]
         ours, _, ours_at_least = self._side(goal, ours=True)
@@ -281,9 +303,9 @@ class _Race:
         bound, ratio = "", None
         if peer is not None and ours is not None:
             ratio = peer / ours
-        elif ours is not None and peers_at_least is not None:
+        elif ours is not None and peers_at_least is not None and peers_at_least >= ours:
             bound, ratio = ">", peers_at_least / ours
-        elif peer is not None and ours_at_least is not None:
+        elif peer is not None and ours_at_least is not None and ours_at_least > peer:
             bound, ratio = "<", peer / ours_at_least
         return {"goal": goal, "peer": name, "peer_seconds": peer, "ours": ours, "ratio": ratio, "bound": bound}
 
@@ -305,6 +327,7 @@ def race(
     known: Callable[[Field], Optimum | None] | None = None,
     keep: Callable[[Field, Optimum], None] | None = None,
     row_limit: float | None = None,
+    order: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Compare all solvers on one row.
 
@@ -317,6 +340,9 @@ def race(
         Where optima are looked up, and kept for another time.
     row_limit : float, optional
         Seconds for the whole row; half of it at most for the optimum, and a quarter more for repeats.
+    order : sequence of str, optional
+        Names of solvers, those first that are likely to be the fastest: the sooner a fast one is known, the less time
+        goes into slow ones. It does not change who is measured.
 
     Returns
     -------
@@ -335,7 +361,8 @@ def race(
         if found is not None:
             optimum.learn(*found)
     spent = time.monotonic() - begun
-    run = _Race(worker, rules, at, optimum, np.inf if row_limit is None else max(row_limit - spent, row_limit / 2))
+    seconds = np.inf if row_limit is None else max(row_limit - spent, row_limit / 2)
+    run = _Race(worker, rules, at, optimum, seconds, order)
     if contested:
         run.sweep()
         run.repeat()
