@@ -70,7 +70,7 @@ def candidates(kind: str, lam_n: float, n: int) -> tuple[cw.ERM | None, Make, di
         )
     return (
         "hinge",
-        lambda tol: ours.LinearSVC("hinge", C=1 / lam_n, fit_intercept=False, tol=tol, max_iter=10_000),
+        lambda tol: ours.LinearSVC(loss="hinge", C=1 / lam_n, fit_intercept=False, tol=tol, max_iter=10_000),
         {
             "liblinear": lambda tol: sklearn.svm.LinearSVC(
                 loss="hinge", C=1 / lam_n, fit_intercept=False, tol=tol, max_iter=10_000

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from coordwise import __version__
+from coordwise.bench.command import add_bench
 from coordwise.datasets import (
     CATALOGUE,
     CacheWarning,
@@ -54,6 +55,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"coordwise {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     add_reproduce(commands)
+    add_bench(commands)
     add_data(commands)
     return parser
 
