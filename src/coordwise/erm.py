@@ -230,6 +230,13 @@ class DualERM(Objective):
         else:
             self.smooth = Terms(penalty.dual_shape(n), 1.0, None, None)
         self._at_zero = problem.value_at_zero
+        self._norms = np.empty((0, 1))
+        self._curvature: FloatArray | None = None
+
+    @property
+    def curvature(self) -> FloatArray:
+        """See `Objective.curvature`."""
+        return super().curvature if self._curvature is None else self._curvature.copy()
 
     def certificate(self, image: FloatArray, sums: Sums) -> Certificate:
         """P(w) + D(y) as a sum of Fenchel-Young terms, each >= 0."""
@@ -245,6 +252,8 @@ class DualERM(Objective):
     ) -> FloatArray | None:
         """Curvature of the conjugates near x, as `coordwise.curvature` describes; the least over all outputs."""
         problem, shape = self.problem, self.coordinates.shape
+        if self._curvature is None:  # asked for at every look from now on
+            self._norms, self._curvature = np.sqrt(self.rows.norms2())[:, None], super().curvature
         given = problem.sample_weight
         s = np.ones(1) if given is None else np.where(given > 0, given, 1.0)
         t = self.rows.dots(np.ascontiguousarray(self.solution(image)))
@@ -261,7 +270,7 @@ class DualERM(Objective):
         # A corner's slope makes up for a parabola as far as y may be from it.
         radius = np.sqrt(2 * np.maximum(certificate.gap, 0) / self.penalty.l2) * slack / 100
         slope, away = self.coordinates.held(x, t)
-        slope = np.maximum(slope - np.sqrt(self.rows.norms2())[:, None] * radius, 0.0)
+        slope = np.maximum(slope - self._norms * radius, 0.0)
         more = 2 * slope * s[:, None] / (shape.quad * (slack * away + 1e-4 * s[:, None]))
         return np.asarray(shape.quad / (problem.total * s) * (1 + more.min(axis=1)))
 

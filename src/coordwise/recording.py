@@ -164,7 +164,7 @@ class Log:
         if self.schedule.careful is not None:
             spacing = max(spacing / 2, min(spacing, self.pace.fold))
         elif self.schedule.renew is not None:
-            spacing = min(self.pace.fold, spacing)
+            spacing = min(max(self.pace.fold, 2 * self.every), spacing)
         if self.schedule.restarts:
             spacing = min(spacing, max(self.passes - self.restarted, self.period) / self.looks_per_period)
         spacing = max(self.every, spacing)
