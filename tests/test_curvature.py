@@ -38,12 +38,22 @@ def test_auto_converges_to_a_gap_that_can_be_recomputed(loss, outputs, weighted)
 
 @pytest.mark.parametrize("loss", LOCAL)
 @pytest.mark.parametrize("seed", range(3))
-def test_auto_costs_little_more_than_the_known_constants_and_mostly_far_less(loss, seed):
+def test_auto_costs_little_more_than_the_known_constants(loss, seed):
     erm = problem(loss, seed=seed)
     known = cw.solve(erm.dual(), "nu_acdm", tol=1e-7, max_passes=100_000, random_state=seed)
     auto = cw.solve(erm.dual(), tol=1e-7, max_passes=100_000, random_state=seed)
     assert known.converged
     assert auto.passes <= 1.5 * known.passes + 10
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared_hinge", "smooth_hinge"])
+def test_auto_needs_fewer_passes_over_a_few_problems(loss):
+    problems = [problem(loss, seed=seed, lam=1e-3) for seed in range(4)]
+    known, auto = (
+        sum(cw.solve(erm.dual(), method, tol=1e-6, max_passes=100_000).passes for erm in problems)
+        for method in ("nu_acdm", "auto")
+    )
+    assert auto < 0.8 * known
 
 
 def test_logistic_curvature_is_that_of_the_conjugate_where_the_run_is():

@@ -58,6 +58,14 @@ def test_auto_is_certified_and_costs_little_more_than_the_known_constants(loss, 
     assert auto.passes <= 1.6 * known.passes + 10
 
 
+def test_hopeful_weights_need_fewer_passes_while_they_keep_the_pace():
+    known, hopeful = (
+        sum(cw.solve(problem(seed=seed).dual(), method, tol=1e-4, max_passes=50_000).passes for seed in range(4))
+        for method in ("nu_acdm", "auto")
+    )
+    assert hopeful < 0.9 * known
+
+
 def test_the_known_weights_take_over_and_say_so():
     erm = problem(lam=1e-3)
     hopeful = cw.solve(erm.dual(), tol=0, max_passes=3)

@@ -17,7 +17,7 @@ class Objective(BaseObjective):
     name = "linear models"
     min_benchopt_version = "1.7"
     sampling_strategy = "tolerance"
-    parameters = {  # noqa: RUF012
+    parameters = {
         "loss, penalty, scale": [("logistic", "l2", "lam_n")],
         "weight": [1.0],
         "intercept": [False],

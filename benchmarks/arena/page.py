@@ -19,8 +19,8 @@ from typing import Any
 import coordwise
 from coordwise.bench.report import clock, ratio_text, summarise, table_of, text_table
 from coordwise.bench.store import write_json
-from coordwise.experiments.figures import _rendered, _style
-from coordwise.experiments.page import _processor, number
+from coordwise.experiments.figures import rendered, style
+from coordwise.experiments.page import number, processor
 from coordwise.experiments.store import write_whole
 from coordwise.plotting import few_log_ticks
 
@@ -154,7 +154,7 @@ def _left_out(results: Sequence[Result]) -> list[dict[str, Any]]:
 def _ratios(results: Sequence[Result]) -> bytes:
     """Best peer / ours of every row, at each goal."""
     shown = [result for result in results if result["contested"]]
-    with _style() as new_figure:
+    with style() as new_figure:
         figure = new_figure(9.0, 0.9 + 0.19 * max(len(shown), 3))
         panel = figure.subplots()
         height = figure.get_size_inches()[1]
@@ -175,7 +175,7 @@ def _ratios(results: Sequence[Result]) -> bytes:
         panel.set_xlabel("time of the best peer / ours (triangles are bounds)")
         panel.grid(axis="x", alpha=0.25, linewidth=0.6)
         panel.legend(loc="lower right")
-        return _rendered(figure, "svg")
+        return rendered(figure, "svg")
 
 
 def _profile(results: Sequence[Result], k: int) -> bytes:
@@ -194,7 +194,7 @@ def _profile(results: Sequence[Result], k: int) -> bytes:
             best.setdefault(library, [math.inf] * len(shown))[at] = (
                 seconds / fastest if math.isfinite(seconds) else math.inf
             )
-    with _style() as new_figure:
+    with style() as new_figure:
         figure = new_figure(5.0, 3.4)
         panel = figure.subplots()
         figure.subplots_adjust(left=0.12, right=0.97, bottom=0.15, top=0.9)
@@ -212,12 +212,12 @@ def _profile(results: Sequence[Result], k: int) -> bytes:
         panel.set_xlabel("times the fastest")
         panel.set_ylabel("share of rows")
         panel.legend(fontsize=7)
-        return _rendered(figure, "svg")
+        return rendered(figure, "svg")
 
 
 def _curves(result: Result) -> bytes:
     """What every solver reached, and when, tolerance by tolerance."""
-    with _style() as new_figure:
+    with style() as new_figure:
         figure = new_figure(5.0, 3.4)
         panel = figure.subplots()
         figure.subplots_adjust(left=0.14, right=0.97, bottom=0.15, top=0.91)
@@ -246,7 +246,7 @@ def _curves(result: Result) -> bytes:
         panel.set_ylabel("(P − min P) / P(0)")
         if panel.lines[: -len(result["goals"])]:
             panel.legend(fontsize=6, loc="best")
-        return _rendered(figure, "svg")
+        return rendered(figure, "svg")
 
 
 def _embedded(svg: bytes) -> str:
@@ -258,7 +258,7 @@ def _machine() -> dict[str, str]:
     for package in ("numpy", "scipy", "benchopt"):
         versions[package] = importlib.metadata.version(package)
     return {
-        "processor": _processor(),
+        "processor": processor(),
         "processors": str(os.cpu_count()),
         "system": f"{platform.system()} {platform.machine()}",
         "versions": ", ".join(f"{name} {version}" for name, version in versions.items()),

@@ -349,9 +349,9 @@ class Auto(Method):
     curvature_i/own_i) is never larger than for beta = 0. Where L_i/own_i varies, the run begins with more hopeful
     weights sqrt(own_i L_i) and the sigma that promises the same rate: long rows are drawn less often, and until the
     directions in which that sigma does not hold are all that is left, it is up to twice as fast. Once the certificate
-    falls slower than promised, the known weights take over (`coordwise.pace`). For the logistic loss, whose conjugate
-    is far more curved near the solution than at worst, one pass of exact steps comes first, and then weights from the
-    curvature where the run is (`coordwise.curvature`). Elsewhere (losses with kinks, l1
+    falls slower than promised, the known weights take over (`coordwise.pace`). For losses whose conjugates are more
+    curved near the solution than at worst (logistic, squared hinge, Huber, ...), one pass of exact steps comes first,
+    and then weights from the curvature where the run is (`coordwise.curvature`). Elsewhere (losses with kinks, l1
     penalties, linear systems, and primal problems, where the data have far more curvature than the penalty) restarts
     find the rate, in the norm beta = 1, which does not depend on how rows or columns are scaled.
     """

@@ -11,7 +11,7 @@ class PeerSolver(BaseSolver):
 
     sampling_strategy = "tolerance"
     threads = 2
-    peers = {}  # noqa: RUF012
+    peers = {}
 
     @property
     def peer(self):

@@ -10,7 +10,7 @@ class Dataset(BaseDataset):
     """As it is (sparse), or with columns of mean 0 and variance 1 (dense)."""
 
     name = "covtype"
-    parameters = {"columns": ["raw", "standardised"]}  # noqa: RUF012
+    parameters = {"columns": ["raw", "standardised"]}
 
     def get_data(self):
         """See `BaseDataset.get_data`."""

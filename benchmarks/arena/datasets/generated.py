@@ -9,7 +9,7 @@ class Dataset(BaseDataset):
     """Sparse Gaussian rows; labels by a random hyperplane, with noise."""
 
     name = "generated"
-    parameters = {"n, d": [(400, 50)]}  # noqa: RUF012
+    parameters = {"n, d": [(400, 50)]}
 
     def get_data(self):
         """See `BaseDataset.get_data`."""

@@ -11,7 +11,7 @@ class Dataset(BaseDataset):
     """As it is, or with rows of norm 1."""
 
     name = "news20"
-    parameters = {"rows": ["raw", "normalised"]}  # noqa: RUF012
+    parameters = {"rows": ["raw", "normalised"]}
 
     def get_data(self):
         """See `BaseDataset.get_data`."""

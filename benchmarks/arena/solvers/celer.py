@@ -9,6 +9,6 @@ class Solver(PeerSolver):
     """See `coordwise.bench.peers.celer`."""
 
     name = "celer"
-    requirements = ["pip::celer"]  # noqa: RUF012
+    requirements = ["pip::celer"]
     peers = by_solver(celer.PEERS)
-    parameters = {"solver": list(peers)}  # noqa: RUF012
+    parameters = {"solver": list(peers)}

@@ -10,4 +10,4 @@ class Solver(PeerSolver):
 
     name = "coordwise"
     peers = by_solver(ours.PEERS)
-    parameters = {"solver": list(peers)}  # noqa: RUF012
+    parameters = {"solver": list(peers)}

@@ -9,6 +9,6 @@ class Solver(PeerSolver):
     """See `coordwise.bench.peers.cyanure`."""
 
     name = "cyanure"
-    requirements = ["pip::cyanure"]  # noqa: RUF012
+    requirements = ["pip::cyanure"]
     peers = by_solver(cyanure.PEERS)
-    parameters = {"solver": list(peers)}  # noqa: RUF012
+    parameters = {"solver": list(peers)}

@@ -9,6 +9,6 @@ class Solver(PeerSolver):
     """See `coordwise.bench.peers.liblinear`."""
 
     name = "liblinear-official"
-    requirements = ["pip::liblinear-official"]  # noqa: RUF012
+    requirements = ["pip::liblinear-official"]
     peers = by_solver(liblinear.PEERS)
-    parameters = {"solver": list(peers)}  # noqa: RUF012
+    parameters = {"solver": list(peers)}

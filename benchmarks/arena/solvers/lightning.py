@@ -9,6 +9,6 @@ class Solver(PeerSolver):
     """See `coordwise.bench.peers.lightning`."""
 
     name = "sklearn-contrib-lightning"
-    requirements = ["pip::sklearn-contrib-lightning"]  # noqa: RUF012
+    requirements = ["pip::sklearn-contrib-lightning"]
     peers = by_solver(lightning.PEERS)
-    parameters = {"solver": list(peers)}  # noqa: RUF012
+    parameters = {"solver": list(peers)}

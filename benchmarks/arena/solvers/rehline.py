@@ -9,6 +9,6 @@ class Solver(PeerSolver):
     """See `coordwise.bench.peers.rehline`."""
 
     name = "rehline"
-    requirements = ["pip::rehline"]  # noqa: RUF012
+    requirements = ["pip::rehline"]
     peers = by_solver(rehline.PEERS)
-    parameters = {"solver": list(peers)}  # noqa: RUF012
+    parameters = {"solver": list(peers)}

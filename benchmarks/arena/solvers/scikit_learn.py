@@ -9,6 +9,6 @@ class Solver(PeerSolver):
     """See `coordwise.bench.peers.sklearn`."""
 
     name = "scikit-learn"
-    requirements = ["pip::scikit-learn"]  # noqa: RUF012
+    requirements = ["pip::scikit-learn"]
     peers = by_solver(sklearn.PEERS)
-    parameters = {"solver": list(peers)}  # noqa: RUF012
+    parameters = {"solver": list(peers)}

@@ -9,6 +9,6 @@ class Solver(PeerSolver):
     """See `coordwise.bench.peers.skglm`."""
 
     name = "skglm"
-    requirements = ["pip::skglm"]  # noqa: RUF012
+    requirements = ["pip::skglm"]
     peers = by_solver(skglm.PEERS)
-    parameters = {"solver": list(peers)}  # noqa: RUF012
+    parameters = {"solver": list(peers)}

@@ -9,6 +9,6 @@ class Solver(PeerSolver):
     """See `coordwise.bench.peers.snapml`."""
 
     name = "snapml"
-    requirements = ["pip::snapml"]  # noqa: RUF012
+    requirements = ["pip::snapml"]
     peers = by_solver(snapml.PEERS)
-    parameters = {"solver": list(peers)}  # noqa: RUF012
+    parameters = {"solver": list(peers)}

@@ -20,9 +20,9 @@ from sklearn.utils.parallel import _get_threadpool_controller
 
 from coordwise.estimators.base import threads_of
 from coordwise.estimators.warn import warn
-from coordwise.fitting.fit import FEW
 from coordwise.fitting.model import LinearModel
 from coordwise.fitting.moments import Moments
+from coordwise.fitting.newton import FEW
 from coordwise.validation import FloatArray
 
 __all__ = ["CrossValidated", "Fold", "folds_of", "halves", "in_threads", "prepare", "score_params", "warn_of_folds"]

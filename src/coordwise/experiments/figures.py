@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["axes_of", "panel_svg", "save_figure"]
+__all__ = ["axes_of", "panel_svg", "rendered", "save_figure", "style"]
 
 PANEL = (4.0, 3.0)  # inches
 
@@ -31,7 +31,7 @@ def save_figure(experiment: Experiment, findings: Mapping[str, Finding], folder:
     written = []
     for x in axes_of(experiment):
         rows = -(-len(experiment.units) // experiment.columns)
-        with _style() as new_figure:
+        with style() as new_figure:
             figure = new_figure(PANEL[0] * experiment.columns, PANEL[1] * rows + 0.4)
             width, height = figure.get_size_inches()
             figure.subplots_adjust(
@@ -50,18 +50,18 @@ def save_figure(experiment: Experiment, findings: Mapping[str, Finding], folder:
             name = experiment.name + ("-iterations" if x == "iterations" else "")
             for kind in ("svg", "png"):
                 path = folder / f"{name}.{kind}"
-                write_whole(path, _rendered(figure, kind))
+                write_whole(path, rendered(figure, kind))
                 written.append(path)
     return written
 
 
 def panel_svg(unit: Unit, finding: Finding, experiment: Experiment, x: curves.X) -> bytes:
     """One panel as SVG."""
-    with _style() as new_figure:
+    with style() as new_figure:
         figure = new_figure(*PANEL)
         figure.subplots_adjust(left=0.215, right=0.97, bottom=0.155, top=0.91)
         _draw(figure.subplots(), unit, finding, experiment, x, legend=True)
-        return _rendered(figure, "svg")
+        return rendered(figure, "svg")
 
 
 def axes_of(experiment: Experiment) -> tuple[curves.X, ...]:
@@ -70,7 +70,7 @@ def axes_of(experiment: Experiment) -> tuple[curves.X, ...]:
 
 
 @contextmanager
-def _style() -> Any:
+def style() -> Any:
     """A maker of figures; no pyplot, so no window system and nothing global."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
@@ -90,7 +90,8 @@ def _style() -> Any:
         yield lambda width, height: Figure(figsize=(width, height))
 
 
-def _rendered(figure: Figure, kind: str) -> bytes:
+def rendered(figure: Figure, kind: str) -> bytes:
+    """The figure as a file of that kind."""
     out = io.BytesIO()
     metadata = {"Date": None} if kind == "svg" else {"Software": None}
     figure.savefig(out, format=kind, dpi=110, metadata=metadata)

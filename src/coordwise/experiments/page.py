@@ -25,7 +25,7 @@ from coordwise.experiments.settings import Settings
 from coordwise.experiments.store import write_csv, write_whole
 from coordwise.experiments.units import Finding
 
-__all__ = ["write_report"]
+__all__ = ["number", "processor", "write_report"]
 
 
 def write_report(
@@ -220,14 +220,15 @@ def _machine() -> dict[str, str]:
     for package in ("numpy", "scipy", "matplotlib"):
         versions[package] = importlib.metadata.version(package)
     return {
-        "processor": _processor(),
+        "processor": processor(),
         "processors": str(os.cpu_count()),
         "system": f"{platform.system()} {platform.machine()}",
         "versions": ", ".join(f"{name} {version}" for name, version in versions.items()),
     }
 
 
-def _processor() -> str:
+def processor() -> str:
+    """The processor's name, as far as the system tells."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as file:
             return next(line.partition(":")[2].strip() for line in file if line.startswith("model name"))

@@ -113,9 +113,9 @@ class ActiveSet:
             violators = np.flatnonzero(excess > 1e-13 * l1 + self._noise)
             if not len(violators):
                 return self.w.copy()
-            most = 1 if single else max(len(self.active), 8)
-            if len(violators) > most:
-                violators = violators[np.argsort(-excess[violators], kind="stable")[:most]]
+            count = 1 if single else max(len(self.active), 8)
+            if len(violators) > count:
+                violators = violators[np.argsort(-excess[violators], kind="stable")[:count]]
             ahead = self._enter(violators, -np.sign(gradient[violators]), l1, l2)
             if ahead is None:
                 if len(violators) == 1:  # its step is rounding: there is nothing to gain

@@ -13,7 +13,7 @@ import numpy as np
 from coordwise.fitting.dual import WithIntercept
 from coordwise.fitting.gram import gram_solution
 from coordwise.fitting.model import Candidate, LinearModel
-from coordwise.fitting.newton import newton
+from coordwise.fitting.newton import FEW, newton
 from coordwise.fitting.proximal import Descent
 from coordwise.fitting.unpenalised import nonnegative, unpenalised
 from coordwise.fitting.working import working_sets
@@ -26,7 +26,6 @@ from coordwise.validation import FloatArray, check_choice
 __all__ = ["STRATEGIES", "Fit", "choose", "fit"]
 
 STRATEGIES = ("auto", "dual", "primal", "working_set", "gram", "newton")
-FEW = 1000  # features (or samples) for which a dense Gram matrix is cheap
 MOST = 10_000  # features whose dense Gram matrix fits into memory, where there is no other way
 
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
-import scipy.sparse as sp
 
 from coordwise.fitting.active_set import ActiveSet
 from coordwise.fitting.model import Candidate, LinearModel
+from coordwise.fitting.moments import Moments
 from coordwise.fitting.newton import Gram
 from coordwise.validation import FloatArray
 
-__all__ = ["centered_moments", "gram_solution"]
+__all__ = ["centered_moments", "gram_solution", "shifted"]
 
 
 def gram_solution(
@@ -79,16 +79,7 @@ def _on_active_sets(
 def centered_moments(model: LinearModel) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Gram matrix and moments A'Sb/W, both centered if there is an intercept, and the means of columns and targets."""
     if "moments" not in model.shared:
-        s = np.ones(model.n) if model.weights is None else model.weights
-        gram = Gram(model.A, model.intercept)(s) / model.total
-        moments = model.problem.moments(s[:, None] * model.b)
-        G, shift, means = gram[: model.d, : model.d], np.zeros(model.d), np.zeros(model.outputs)
-        if model.intercept:
-            shift = gram[: model.d, -1]
-            means = s @ model.b / model.total
-            G = G - np.outer(shift, shift)
-            moments = moments - np.outer(shift, means)
-        model.shared["moments"] = G, moments, shift, means
+        Moments.of(model.A, model.b, model.weights).share(model)
     return model.shared["moments"]
 
 
@@ -96,10 +87,8 @@ def _over_samples(model: LinearModel) -> Candidate:
     """Ridge regression with n < d: (AA' + lam W S^-1) z = b, by way of the centered rows for an intercept."""
     s = np.ones(model.n) if model.weights is None else model.weights
     root = np.sqrt(s)[:, None]
-    A = model.A
     if "kernel" not in model.shared:
-        B: Any = A if sp.issparse(A) else np.asarray(A, np.float64)
-        model.shared["kernel"] = (B @ B.T).toarray() if sp.issparse(B) else B @ B.T
+        model.shared["kernel"] = Gram(model.A.T, False)(np.ones(model.d))
     K, b = model.shared["kernel"], model.b
     if model.intercept:
         p = s / model.total
@@ -112,9 +101,15 @@ def _over_samples(model: LinearModel) -> Candidate:
     return model.from_dual(y)
 
 
-def _factor(G: FloatArray, ridge: float) -> Any:
+def shifted(G: FloatArray, ridge: float) -> FloatArray:
+    """G with `ridge` added to its diagonal."""
     H = G.copy()
     H[np.diag_indices_from(H)] += ridge
+    return H
+
+
+def _factor(G: FloatArray, ridge: float) -> Any:
+    H = shifted(G, ridge)
     try:
         return scipy.linalg.cho_factor(H, check_finite=False)
     except np.linalg.LinAlgError:

@@ -10,11 +10,12 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax, xlogy
 
-from coordwise.fitting.fit import FEW, Fit
+from coordwise.fitting.fit import Fit
 from coordwise.fitting.model import Candidate
-from coordwise.fitting.newton import Gram, direction
+from coordwise.fitting.newton import FEW, Gram, direction
 from coordwise.fitting.quadratic import Columns
-from coordwise.fitting.softmax import best_intercepts
+from coordwise.fitting.search import halved
+from coordwise.fitting.softmax import best_intercepts, hessian_blocks
 from coordwise.fitting.unpenalised import ROUNDING, conjugate_gradients
 from coordwise.recording import Progress, says_stop
 from coordwise.results import Status
@@ -135,10 +136,8 @@ def multinomial(
         gradient = value_and_gradient(theta)[1]
         size = d + intercept
         hessian = np.zeros((size, count, size, count))
-        for j in range(count):
-            for k in range(j, count):
-                block = gram(s * q[:, j] * ((j == k) - q[:, k])) / total
-                hessian[:, j, :, k] = hessian[:, k, :, j] = block
+        for j, k, block in hessian_blocks(gram, s / total, q):
+            hessian[:, j, :, k] = hessian[:, k, :, j] = block
         if lam == 0:  # a shift of all weights of a feature changes nothing
             sizes = np.einsum("jkjk->j", hessian)[:d] / count
             hessian[np.arange(d), :, np.arange(d), :] += np.where(sizes > 0, sizes, 1.0)[:, None, None] / count
@@ -152,9 +151,7 @@ def multinomial(
         """One damped Newton step."""
         value, gradient = value_and_gradient(theta)
         step = newton_direction(theta, softmax(scores(*split(theta)), axis=1))
-        slope, length = float(gradient @ step), 1.0
-        while length > 1e-8 and value_and_gradient(theta - length * step)[0] > value - 1e-4 * length * slope + 1e-15:
-            length /= 2
+        length, _ = halved(lambda at: value_and_gradient(theta - at * step)[0], value, -float(gradient @ step))
         return theta - length * step
 
     theta = np.zeros((d + intercept) * count)

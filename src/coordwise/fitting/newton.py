@@ -11,11 +11,13 @@ import scipy.linalg
 import scipy.sparse as sp
 
 from coordwise.fitting.model import Candidate, LinearModel
+from coordwise.fitting.search import halved
 from coordwise.rows import Rows
 from coordwise.validation import FloatArray
 
-__all__ = ["Gram", "direction", "majorant", "newton"]
+__all__ = ["FEW", "Gram", "direction", "majorant", "newton"]
 
+FEW = 1000  # features (or samples) for which a dense Gram matrix is cheap
 DENSE = 0.3  # share of entries above which a sparse matrix is cheaper as a dense one
 SHORT = 1 / 8  # a step that had to be halved more often came from curvatures that say little about the loss
 
@@ -107,10 +109,7 @@ def _step(
             v = w - length * step
             return float(model.loss.value(t - length * move, b, s).sum() / total + lam / 2 * (v @ v))
 
-        length, there = 1.0, value(1.0)
-        while length > 1e-8 and not there <= here - 1e-4 * length * slope + 1e-15 * abs(here):
-            length /= 2
-            there = value(length)
+        length, there = halved(value, here, -slope)
         return there, length, w - length * step, c - length * shift
 
     reached, length, new_w, new_c = search(np.asarray(model.loss.second_derivative(t, b, s)))

@@ -11,9 +11,10 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from coordwise.fitting.active_set import ActiveSet
-from coordwise.fitting.fit import FEW, Fit, choose, fit
-from coordwise.fitting.gram import centered_moments
+from coordwise.fitting.fit import Fit, choose, fit
+from coordwise.fitting.gram import centered_moments, shifted
 from coordwise.fitting.model import Candidate, LinearModel
+from coordwise.fitting.newton import FEW
 from coordwise.penalties import ElasticNet
 from coordwise.results import Status
 from coordwise.validation import FloatArray
@@ -94,7 +95,7 @@ def _ridges(model: LinearModel, G: FloatArray, m: FloatArray, penalties: Sequenc
     """Solutions of (G + l2) w = m: a factor for each of a few penalties, one eigendecomposition for many."""
     if len(penalties) <= 6 and "eigen" not in model.shared:
         try:
-            return [cho_solve(cho_factor(_shifted(G, one.l2), check_finite=False), m) for one in penalties]
+            return [cho_solve(cho_factor(shifted(G, one.l2), check_finite=False), m) for one in penalties]
         except np.linalg.LinAlgError:  # singular up to rounding: eigenvalues tell how far
             pass
     if "eigen" not in model.shared:
@@ -103,12 +104,6 @@ def _ridges(model: LinearModel, G: FloatArray, m: FloatArray, penalties: Sequenc
     turned = vectors.T @ m
     values = np.maximum(values, 0)[:, None]
     return [vectors @ (turned / (values + one.l2)) for one in penalties]
-
-
-def _shifted(G: FloatArray, shift: float) -> FloatArray:
-    H = G.copy()
-    H[np.diag_indices_from(H)] += shift
-    return H
 
 
 def _gaps(

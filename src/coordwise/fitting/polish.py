@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 
 from coordwise.fitting.model import Candidate, LinearModel
-from coordwise.fitting.newton import Gram, direction
+from coordwise.fitting.newton import FEW, Gram, direction
 
-__all__ = ["MANY", "polished"]
+__all__ = ["polished"]
 
-MANY = 1000  # features in use beyond which a dense Gram matrix of them costs more than it gains
 STEPS = 20
 
 
@@ -22,7 +21,7 @@ def polished(model: LinearModel, start: Candidate) -> Candidate:
     """
     w, c = start.w[:, 0].copy(), float(start.c[0])
     used = np.flatnonzero(w)
-    if not 0 < len(used) <= MANY:
+    if not 0 < len(used) <= FEW:
         return start
     loss, b, total, l1, l2 = model.loss, model.b[:, 0], model.total, model.penalty.l1, model.penalty.l2
     s: Any = 1.0 if model.weights is None else model.weights

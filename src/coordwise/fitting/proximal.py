@@ -11,6 +11,7 @@ import numpy as np
 from coordwise.fitting.model import Candidate, LinearModel
 from coordwise.fitting.newton import SHORT, majorant
 from coordwise.fitting.quadratic import Columns, Quadratic
+from coordwise.fitting.search import halved
 from coordwise.methods import Method
 from coordwise.results import Result, Status
 from coordwise.solve import solve
@@ -124,11 +125,9 @@ def _step(
         def value(length: float) -> float:
             return float(model.loss.value(t + length * move, b, s).sum() / total + penalised(length))
 
-        here, length = value(0.0), 1.0
         slope = min(float(y @ move) / total + penalised(1.0) - penalised(0.0), 0.0)
-        while length > 1e-8 and not value(length) <= here + 1e-4 * length * slope + 1e-15 * abs(here):
-            length /= 2
-        return value(length), length, w + length * step, c + length * shift
+        length, there = halved(value, value(0.0), slope)
+        return there, length, w + length * step, c + length * shift
 
     largest = model.loss.smoothness * s
     h = np.asarray(model.loss.second_derivative(t, b, s), np.float64)

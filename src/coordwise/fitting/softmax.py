@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from scipy.special import softmax
 
+from coordwise.fitting.newton import Gram
 from coordwise.validation import FloatArray
 
-__all__ = ["best_intercepts"]
+__all__ = ["best_intercepts", "hessian_blocks"]
 
 
 def best_intercepts(s: FloatArray, t: FloatArray, hot: FloatArray, c: FloatArray) -> FloatArray:
@@ -23,3 +26,10 @@ def best_intercepts(s: FloatArray, t: FloatArray, hot: FloatArray, c: FloatArray
         limit = np.max(np.abs(step))
         c = c - step * min(1.0, 2.0 / limit if limit > 0 else 1.0)
     return c - c.mean()
+
+
+def hessian_blocks(gram: Gram, s: FloatArray, q: FloatArray) -> Iterator[tuple[int, int, FloatArray]]:
+    """(j, k, block) for classes j <= k: second derivatives of sum_i s_i log sum_k exp(t_ik) in their weights."""
+    for j in range(q.shape[1]):
+        for k in range(j, q.shape[1]):
+            yield j, k, gram(s * q[:, j] * ((j == k) - q[:, k]))

@@ -11,15 +11,14 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax, xlogy
 
 from coordwise.erm import ERM, feasible_share
-from coordwise.fitting.fit import FEW, Fit
+from coordwise.fitting.fit import Fit
 from coordwise.fitting.model import Candidate, LinearModel
-from coordwise.fitting.newton import direction
-from coordwise.fitting.softmax import best_intercepts
+from coordwise.fitting.newton import FEW, Gram, direction
+from coordwise.fitting.softmax import best_intercepts, hessian_blocks
 from coordwise.fitting.working import FIRST, nearest
 from coordwise.penalties import ElasticNet
 from coordwise.recording import Progress, says_stop
@@ -193,16 +192,14 @@ class _Softmax:
         if not 0 < len(features) + extra <= FEW:
             return W, c
         chosen = np.unique(features)
-        columns = self.model.columns.A[:, chosen]
-        if not sp.issparse(columns):
-            columns = np.asarray(columns, np.float64)
+        gram = Gram(self.model.columns.A[:, chosen], self.intercept)
         place = np.searchsorted(chosen, features)
         for _ in range(20):
             _, slope, free = self.smooth(W, c)
             gradient = np.append(slope[features, classes] + self.penalty.l1 * signs[features, classes], free[:extra])
             if np.max(np.abs(gradient)) <= 1e-15:
                 break
-            step = direction(self._hessian(columns, place, classes, W, c), gradient)
+            step = direction(self._hessian(gram, place, classes, W, c), gradient)
             change = np.zeros_like(W)
             change[features, classes] = step[: len(features)]
             shift = step[len(features) :] if extra else 0.0
@@ -214,27 +211,20 @@ class _Softmax:
             W = np.where(signs * W > 0, W, 0.0)
         return W, c
 
-    def _hessian(self, columns: Any, place: Any, classes: Any, W: FloatArray, c: FloatArray) -> FloatArray:
-        """The Hessian in the weights (place, class), and in the intercepts."""
+    def _hessian(self, gram: Gram, place: Any, classes: Any, W: FloatArray, c: FloatArray) -> FloatArray:
+        """The Hessian in the weights (place, class), and in the intercepts, the last column of the Gram matrices."""
         q = softmax(self.problem.product(W) + c, axis=1)
         m, extra = len(place), self.count if self.intercept else 0
         H = np.zeros((m + extra, m + extra))
-        for j in range(self.count):
-            rows = np.flatnonzero(classes == j)
-            for k in range(j, self.count):
-                h = self.s * q[:, j] * ((j == k) - q[:, k]) / self.total
-                others = np.flatnonzero(classes == k)
-                if len(rows) and len(others):
-                    left, right = columns[:, place[rows]], columns[:, place[others]]
-                    block = left.T @ (right.multiply(h[:, None]) if sp.issparse(right) else h[:, None] * right)
-                    block = block.toarray() if sp.issparse(block) else block
-                    H[np.ix_(rows, others)] = block
-                    H[np.ix_(others, rows)] = block.T
-                if extra:
-                    H[m + j, m + k] = H[m + k, m + j] = h.sum()
-                    for a, members in ((j, others), (k, rows)):
-                        if len(members):
-                            H[m + a, members] = H[members, m + a] = columns[:, place[members]].T @ h
+        members = [np.flatnonzero(classes == k) for k in range(self.count)]
+        places = [place[which] for which in members]
+        if extra:
+            members = [np.append(which, m + k) for k, which in enumerate(members)]
+            places = [np.append(which, -1) for which in places]
+        for j, k, block in hessian_blocks(gram, self.s / self.total, q):
+            part = block[np.ix_(places[j], places[k])]
+            H[np.ix_(members[j], members[k])] = part
+            H[np.ix_(members[k], members[j])] = part.T
         H[np.arange(m), np.arange(m)] += self.penalty.l2
         if extra:  # a shift of all intercepts changes nothing
             H[m:, m:] += 1.0 / self.count

@@ -12,14 +12,15 @@ import scipy.sparse as sp
 from coordwise.fitting.active_set import ActiveSet
 from coordwise.fitting.gram import centered_moments
 from coordwise.fitting.model import Candidate, LinearModel
-from coordwise.fitting.newton import Gram, direction
+from coordwise.fitting.newton import FEW, Gram, direction
+from coordwise.fitting.search import halved
+from coordwise.linalg.conjugate import cg
 from coordwise.penalties import ElasticNet
 from coordwise.validation import FloatArray
 
 __all__ = ["ROUNDING", "NoPenalty", "conjugate_gradients", "nonnegative", "penalty_of", "unpenalised"]
 
 ROUNDING = 1e-11  # |<a_j, y>| relative to |a_j| |y| that counts as 0
-FEW = 1000  # features for which a dense Gram matrix is cheap
 DENSE = 2**26  # entries of a matrix that may be decomposed as a dense one
 
 
@@ -144,21 +145,12 @@ class _Steps:
 
 def conjugate_gradients(product: Any, right: FloatArray, most: float) -> tuple[FloatArray, int]:
     """x with product(x) = right, up to 1e-12 of its size, and the products it took; from 0, so that |x| is smallest."""
-    x, r = np.zeros_like(right), right.copy()
-    p, size = r.copy(), float(r @ r)
-    goal, taken = 1e-24 * size, 0
-    while size > goal and taken < most:
-        q = product(p)
-        taken += 1
-        curvature = float(p @ q)
-        if not curvature > 0:
-            break
-        length = size / curvature
-        x += length * p
-        r -= length * q
-        size, last = float(r @ r), size
-        p = r + size / last * p
-    return x, max(taken, 1)
+    iterates = cg(lambda p: product(p[:, 0])[:, None], right[:, None], np.zeros((len(right), 1)), None)
+    now, taken = next(iterates), 0
+    goal = 1e-24 * float(right @ right)
+    while now.moving and np.sum(now.residual**2) > goal and taken < most:
+        now, taken = next(iterates), taken + 1
+    return now.x[:, 0], max(taken, 1)
 
 
 def _certified(
@@ -206,9 +198,7 @@ def _descended(
     def value(length: float) -> float:
         return float(model.loss.value(t - length * move, b, s).sum() / model.total)
 
-    here, length = value(0.0), 1.0
-    while length > 1e-8 and not value(length) <= here - 1e-4 * length * slope + 1e-15 * abs(here):
-        length /= 2
+    length, _ = halved(value, value(0.0), -slope)
     return w - length * u, c - length * e
 
 
@@ -235,14 +225,14 @@ def nonnegative(model: LinearModel, *, most: float, late: Callable[[], bool] | N
         value[k] = gap[k] = model.loss.value(t, model.b[:, k], s).sum() / model.total
         dual = s * (t - model.b[:, k])
         if part is not None:
-            plain = LinearModel(part.problem, part.intercept)
-            dual, _, _, u, e, _ = _certified(plain, w[used, k], float(c[k]), 0, _Decomposed(plain), most)
+            steps = _Decomposed(part)
+            dual, _, _, u, e, _ = _certified(part, w[used, k], float(c[k]), 0, steps, most)
             if np.all(w[used, k] - u > 0):  # a step of refinement
                 w[used, k] -= u
                 c[k] -= e
                 t = model.problem.product(w[:, [k]])[:, 0] + c[k]
                 value[k] = gap[k] = model.loss.value(t, model.b[:, k], s).sum() / model.total
-                dual, *_ = _certified(plain, w[used, k], float(c[k]), 0, _Decomposed(plain), most)
+                dual, *_ = _certified(part, w[used, k], float(c[k]), 0, steps, most)
         elif model.intercept:
             dual = dual - s * (dual.sum() / model.total)
         v = -model.problem.moments(dual[:, None])[:, 0]

@@ -17,7 +17,7 @@ from coordwise.fitting.polish import polished
 from coordwise.fitting.proximal import Descent, proximal_newton
 from coordwise.validation import FloatArray
 
-__all__ = ["FIRST", "GOOD", "INNER", "nearest", "working_sets"]
+__all__ = ["FIRST", "nearest", "working_sets"]
 
 FIRST = 100  # features of the first working set
 INNER, GOOD = 0.3, 0.02  # gap on a working set relative to the gap of the problem: at first, and on good sets

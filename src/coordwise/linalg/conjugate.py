@@ -6,7 +6,7 @@ changed in place by the next step.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -62,20 +62,22 @@ def cgls(
         yield now
 
 
-def cg(products: Products, b: FloatArray, x: FloatArray, inverse: FloatArray | None) -> Iterator[Iterate]:
+def cg(
+    forward: Callable[[FloatArray], FloatArray], b: FloatArray, x: FloatArray, inverse: FloatArray | None
+) -> Iterator[Iterate]:
     """Minimise (1/2) <x, Ax> - <b, x> for a positive definite A, preconditioned by the diagonal matrix `inverse`.
 
-    x is overwritten. `moving` becomes False where a direction p has <p, Ap> <= 0: A is not positive definite there, or
-    nothing is left to do.
+    `forward` multiplies by A; x is overwritten. `moving` becomes False where a direction p has <p, Ap> <= 0: A is not
+    positive definite there, or nothing is left to do.
     """
-    r = b - products.forward(x) if x.any() else b.copy()
+    r = b - forward(x) if x.any() else b.copy()
     z = r if inverse is None else inverse[:, None] * r
     p, gamma = z.copy(), _dots(r, z)
     short = np.empty_like(x)  # for a product that is needed for a moment only
     now = Iterate(x, r, r)
     yield now
     while True:
-        q = products.forward(p)
+        q = forward(p)
         alpha = _ratio(gamma, _dots(p, q))
         x += np.multiply(alpha, p, out=short)
         q *= alpha

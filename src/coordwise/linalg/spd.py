@@ -116,7 +116,7 @@ def _conjugate(objective: SymmetricSystem, request: Request) -> Result:
     inverse = None if even else 1 / diagonal
 
     def steps(x: FloatArray) -> Iterator[Iterate]:
-        return cg(products, b, x, inverse)
+        return cg(products.forward, b, x, inverse)
 
     residual = b
 
