@@ -100,6 +100,15 @@ std::vector<AliasCell> alias_table(const std::optional<In<std::uint32_t, 2>>& ce
   return table;
 }
 
+// Indices of coordinates, checked.
+std::vector<std::uint32_t> members_of(const std::optional<In<std::uint32_t, 1>>& members, std::size_t count) {
+  if (!members) return {};
+  require(members->shape(0) > 0, "no members");
+  std::vector<std::uint32_t> found(members->data(), members->data() + members->shape(0));
+  for (std::uint32_t i : found) require(i < count, "a member is out of range");
+  return found;
+}
+
 // The plan as Python has it (coordwise.kernels.Plan); it points into the arrays.
 Plan plan_of(std::size_t count, bool accelerated, bool prox, const Vector& step, const std::optional<Vector>& theta,
              const std::optional<Vector>& move, int rule, double tau, double drift, double theta_scale, double couple,
@@ -193,17 +202,19 @@ NB_MODULE(_core, m) {
       .def("clip", &Term::clip)
       .def(
           "derivatives",
-          [](const Term& self, Table t, std::optional<Table> centers, std::optional<Vector> weights,
+          [](const Term& self, Table t, std::optional<Table> centers, std::optional<Vector> weights, bool second,
              Out<double, 2> out) {
             const std::size_t rows = t.shape(0), columns = t.shape(1);
             const double* c = pointer(centers, rows, columns, "centers have the wrong shape");
             const double* s = pointer(weights, rows, "weights have the wrong length");
             require(out.shape(0) == rows && out.shape(1) == columns, "output has the wrong shape");
+            nb::gil_scoped_release release;
             for (std::size_t e = 0; e < rows * columns; ++e) {
-              out.data()[e] = self.derivative(t.data()[e], c ? c[e] : 0.0, s ? s[e / columns] : 1.0);
+              const double center = c ? c[e] : 0.0, weight = s ? s[e / columns] : 1.0, at = t.data()[e];
+              out.data()[e] = second ? self.curvature(at, center, weight) : self.derivative(at, center, weight);
             }
           },
-          nb::arg("t"), nb::arg("centers").none(), nb::arg("weights").none(), nb::arg("out"))
+          nb::arg("t"), nb::arg("centers").none(), nb::arg("weights").none(), nb::arg("second"), nb::arg("out"))
       .def(
           "sums",
           [](const Term& self, Table t, std::optional<Table> centers, std::optional<Vector> weights, bool conjugate,
@@ -212,6 +223,7 @@ NB_MODULE(_core, m) {
             const double* c = pointer(centers, rows, columns, "centers have the wrong shape");
             const double* s = pointer(weights, rows, "weights have the wrong length");
             require(out.shape(0) == columns, "output has the wrong length");
+            nb::gil_scoped_release release;
             for (std::size_t k = 0; k < columns; ++k) {
               Sum sum;
               for (std::size_t j = 0; j < rows; ++j) {
@@ -299,17 +311,28 @@ NB_MODULE(_core, m) {
           "replan",
           [](Run& self, bool accelerated, bool prox, Vector step, std::optional<Vector> theta,
              std::optional<Vector> move, int rule, double tau, double drift, double theta_scale, double couple,
-             double fold_below, std::uint64_t seed, std::optional<In<std::uint32_t, 2>> cells) {
+             double fold_below, std::uint64_t seed, std::optional<In<std::uint32_t, 2>> cells,
+             std::optional<In<std::uint32_t, 1>> members) {
             require(accelerated == self.accelerated, "a run stays accelerated, or plain");
             const Plan plan = plan_of(self.count, accelerated, prox, step, theta, move, rule, tau, drift, theta_scale,
                                       couple, fold_below);
-            const IndexStream stream(seed, static_cast<std::uint32_t>(self.count), alias_table(cells, self.count));
+            const IndexStream stream(seed, static_cast<std::uint32_t>(self.count), alias_table(cells, self.count),
+                                     members_of(members, self.count));
             nb::gil_scoped_release release;
             self.engine->replan(plan, stream);
           },
           nb::kw_only(), nb::arg("accelerated"), nb::arg("prox"), nb::arg("step"), nb::arg("theta").none(),
           nb::arg("move").none(), nb::arg("rule"), nb::arg("tau"), nb::arg("drift"), nb::arg("theta_scale"),
-          nb::arg("couple"), nb::arg("fold_below"), nb::arg("seed"), nb::arg("cells").none())
+          nb::arg("couple"), nb::arg("fold_below"), nb::arg("seed"), nb::arg("cells").none(), nb::arg("members").none())
+      .def("settle",
+           [](Run& self, In<std::uint32_t, 1> which, Table x) {
+             require(x.shape(0) == self.count && x.shape(1) == self.outputs, "x has the wrong shape");
+             for (std::size_t t = 0; t < which.shape(0); ++t) {
+               require(which.data()[t] < self.count, "an index is out of range");
+             }
+             nb::gil_scoped_release release;
+             self.engine->settle(which.data(), which.shape(0), x.data());
+           })
       .def("resync",
            [](Run& self) {
              nb::gil_scoped_release release;
@@ -325,12 +348,16 @@ NB_MODULE(_core, m) {
              self.table(out, self.width);
              self.engine->image(out.data());
            })
-      .def("certificate",
-           [](const Run& self, Table omega, Sums out) {
-             require(omega.shape(0) == self.width && omega.shape(1) == self.outputs, "omega has the wrong shape");
-             fill_certificates(out, self.outputs,
-                               [&](Certificate* found) { self.engine->certificate(omega.data(), found); });
-           })
+      .def(
+          "certificate",
+          [](const Run& self, Table omega, Sums out, std::optional<Out<double, 2>> g) {
+            require(omega.shape(0) == self.width && omega.shape(1) == self.outputs, "omega has the wrong shape");
+            if (g) self.table(*g, self.count);
+            fill_certificates(out, self.outputs, [&](Certificate* found) {
+              self.engine->certificate(omega.data(), found, g ? g->data() : nullptr);
+            });
+          },
+          nb::arg("omega"), nb::arg("out"), nb::arg("g").none())
       .def_prop_ro("steps", [](const Run& self) { return self.engine->steps(); })
       .def_prop_ro("entries", [](const Run& self) { return self.engine->entries(); });
 
@@ -341,7 +368,8 @@ NB_MODULE(_core, m) {
          std::optional<Term> image, std::optional<Table> image_centers, std::optional<Vector> image_weights,
          bool accelerated, bool prox, int pack, Vector step, std::optional<Vector> theta, std::optional<Vector> move,
          int rule, double tau, double drift, double theta_scale, double couple, double fold_below, std::uint64_t seed,
-         std::optional<In<std::uint32_t, 2>> cells, std::optional<Table> x0, std::optional<Table> image0) {
+         std::optional<In<std::uint32_t, 2>> cells, std::optional<In<std::uint32_t, 1>> members,
+         std::optional<Table> x0, std::optional<Table> image0) {
         const Matrix& of = nb::cast<const Matrix&>(matrix);
         const std::size_t count = of.count(), width = of.width();
         require(count > 0 && outputs > 0, "nothing to solve: no coordinates or no outputs");
@@ -362,7 +390,8 @@ NB_MODULE(_core, m) {
         Plan plan =
             plan_of(count, accelerated, prox, step, theta, move, rule, tau, drift, theta_scale, couple, fold_below);
         plan.pack = static_cast<Pack>(pack);
-        std::vector<AliasCell> table = alias_table(cells, count);
+        const IndexStream stream(seed, static_cast<std::uint32_t>(count), alias_table(cells, count),
+                                 members_of(members, count));
         const double* x = pointer(x0, count, outputs, "x0 has the wrong shape");
         const double* v = pointer(image0, width, outputs, "image0 has the wrong shape");
         Run run;
@@ -374,12 +403,8 @@ NB_MODULE(_core, m) {
         hold(centers), hold(weights), hold(image_centers), hold(image_weights);
         {
           nb::gil_scoped_release release;
-          run.engine = std::visit(
-              [&](const auto& rows) {
-                return make_engine(rows, problem, plan,
-                                   IndexStream(seed, static_cast<std::uint32_t>(count), std::move(table)), x, v);
-              },
-              of.rows);
+          run.engine =
+              std::visit([&](const auto& rows) { return make_engine(rows, problem, plan, stream, x, v); }, of.rows);
         }
         return run;
       },
@@ -388,7 +413,8 @@ NB_MODULE(_core, m) {
       nb::arg("image").none(), nb::arg("image_centers").none(), nb::arg("image_weights").none(), nb::arg("accelerated"),
       nb::arg("prox"), nb::arg("pack"), nb::arg("step"), nb::arg("theta").none(), nb::arg("move").none(),
       nb::arg("rule"), nb::arg("tau"), nb::arg("drift"), nb::arg("theta_scale"), nb::arg("couple"),
-      nb::arg("fold_below"), nb::arg("seed"), nb::arg("cells").none(), nb::arg("x0").none(), nb::arg("image0").none());
+      nb::arg("fold_below"), nb::arg("seed"), nb::arg("cells").none(), nb::arg("members").none(), nb::arg("x0").none(),
+      nb::arg("image0").none());
 
   // Arrays of a sparse matrix as a sentence about what is wrong ("" if nothing), and whether its rows are ordered.
   auto inspect = [](auto places, auto starts, std::size_t width) {
@@ -428,10 +454,11 @@ NB_MODULE(_core, m) {
   });
   m.def(
       "draw",
-      [](std::uint64_t seed, std::optional<In<std::uint32_t, 2>> cells, std::uint32_t n, Out<std::uint32_t, 1> out) {
-        IndexStream(seed, n, alias_table(cells, n)).draw(out.data(), out.shape(0));
+      [](std::uint64_t seed, std::optional<In<std::uint32_t, 2>> cells, std::uint32_t n,
+         std::optional<In<std::uint32_t, 1>> members, Out<std::uint32_t, 1> out) {
+        IndexStream(seed, n, alias_table(cells, n), members_of(members, n)).draw(out.data(), out.shape(0));
       },
-      nb::arg("seed"), nb::arg("cells").none(), nb::arg("n"), nb::arg("out"));
+      nb::arg("seed"), nb::arg("cells").none(), nb::arg("n"), nb::arg("members").none(), nb::arg("out"));
 
   nb::class_<SvmlightParser>(m, "SvmlightParser")
       .def(nb::init<std::int64_t, std::int64_t>(), nb::arg("lowest"), nb::arg("highest"))

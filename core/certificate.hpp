@@ -11,10 +11,11 @@
 namespace coordwise {
 
 // The sums for K columns of a point.  `row(i)` is b_i, `at(i, k)` is coordinate (i, k) of the point, `center(i, k)` and
-// `weight(i)` belong to its term; omega has `stride` doubles per image entry.
+// `weight(i)` belong to its term; omega has `stride` doubles per image entry, and so has all_g per coordinate if it is
+// not null.
 template <int K, class Row, class At, class Center, class Weight>
 void certify(std::uint32_t count, const Term& term, const double* omega, std::size_t stride, Row row, At at,
-             Center center, Weight weight, Certificate* out) {
+             Center center, Weight weight, Certificate* out, double* all_g = nullptr) {
   Certificate sums[K];
   double g[K];
   const double inverse = 1 / term.scale;
@@ -31,6 +32,7 @@ void certify(std::uint32_t count, const Term& term, const double* omega, std::si
       sum.conjugate += dual;
       sum.fenchel_young += std::max(h + dual + x * g[k], 0.0);
       sum.gradient2 += r * r;
+      if (all_g) all_g[i * stride + k] = g[k];
       sum.lowest = std::min(sum.lowest, g[k]), sum.highest = std::max(sum.highest, g[k]);
     }
   }

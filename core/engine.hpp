@@ -73,10 +73,13 @@ class Engine {
   // Go on from the same y and z with other constants and probabilities (of the same family, accelerated or plain);
   // Rule::vanishing goes on from y alone.
   virtual void replan(const Plan& plan, const IndexStream& stream) = 0;
+  // y_i = z_i = x_i for the `count` coordinates in `which`, their rows of x (N x K) being given.
+  virtual void settle(const std::uint32_t* which, std::size_t count, const double* x) = 0;
   virtual void resync() = 0;  // images recomputed from u and v: rounding errors pile up in them
   virtual void point(double* x) const = 0;
   virtual void image(double* v) const = 0;
-  virtual void certificate(const double* omega, Certificate* out) const = 0;
+  // The sums, and g (N x K) if there is room for it.
+  virtual void certificate(const double* omega, Certificate* out, double* g) const = 0;
 
   std::int64_t steps() const { return steps_; }
   std::int64_t entries() const { return entries_; }

@@ -32,6 +32,9 @@ class Grouped final : public Engine {
   void replan(const Plan& plan, const IndexStream& stream) override {
     each([&](Engine& part) { part.replan(plan, stream); });
   }
+  void settle(const std::uint32_t* which, std::size_t count, const double* x) override {
+    each([=](Engine& part) { part.settle(which, count, x); });
+  }
   void resync() override {
     each([](Engine& part) { part.resync(); });
   }
@@ -41,8 +44,8 @@ class Grouped final : public Engine {
   void image(double* v) const override {
     each([v](Engine& part) { part.image(v); });
   }
-  void certificate(const double* omega, Certificate* out) const override {
-    each([omega, out](Engine& part) { part.certificate(omega, out); });
+  void certificate(const double* omega, Certificate* out, double* g) const override {
+    each([=](Engine& part) { part.certificate(omega, out, g); });
   }
 
  private:

@@ -154,6 +154,20 @@ class Kernel final : public Engine {
     ready_ = 0;
   }
 
+  void settle(const std::uint32_t* which, std::size_t count, const double* x) override {
+    double change[K * P];
+    for (std::size_t t = 0; t < count; ++t) {
+      Record& c = coordinates_[which[t]];
+      bool moved = false;
+      for (int e = 0; e < K * P; ++e) {
+        const double to = e < K ? x[which[t] * stride_ + first_ + e] : 0;
+        change[e] = to - c.state[e], c.state[e] = to;
+        moved |= change[e] != 0;
+      }
+      if (moved) axpy<K * P, K * P>(coordinates_.row(c), change, K * P, image_.data());
+    }
+  }
+
   void resync() override {
     std::fill(image_.begin(), image_.end(), 0.0);
     for (std::uint32_t i = 0; i < rows_.count(); ++i) {
@@ -181,14 +195,14 @@ class Kernel final : public Engine {
     }
   }
 
-  void certificate(const double* omega, Certificate* out) const override {
+  void certificate(const double* omega, Certificate* out, double* g) const override {
     const double behind = this->behind();
     certify<K>(
         rows_.count(), term_, omega + first_, stride_,
         [this](std::uint32_t i) { return coordinates_.row(coordinates_[i]); },
         [this, behind](std::uint32_t i, std::size_t k) { return at(i, k, behind); },
         [this](std::uint32_t i, std::size_t k) { return coordinates_[i].center[k]; },
-        [this](std::uint32_t i) { return weight(i); }, out + first_);
+        [this](std::uint32_t i) { return weight(i); }, out + first_, g ? g + first_ : nullptr);
   }
 
  private:

@@ -4,7 +4,8 @@
 //   word(k) = splitmix64 of s + (k + 1) * 0x9e3779b97f4a7c15
 //   weighted draw:  word * N = cell * 2^64 + fraction;  the index is `cell` if the upper 32 bits of the fraction are
 //                   below the cell's threshold, else the cell's alias (Walker's alias method)
-//   permutation:    epoch e uses draws eN .. eN + N - 1; position j swaps with j + floor(word * (N - j) / 2^64)
+//   permutation:    epoch e uses draws eN .. eN + N - 1; position j swaps with j + floor(word * (N - j) / 2^64); of
+//                   some members only, N is their number
 #pragma once
 
 #include <cstdint>
@@ -34,10 +35,15 @@ struct AliasCell {
 
 class IndexStream {
  public:
-  // Non-empty cells: weighted draws.  Empty: a fresh random permutation of 0..n-1 every n draws.
-  IndexStream(std::uint64_t seed, std::uint32_t n, std::vector<AliasCell> cells)
-      : seed_(seed), n_(n), cells_(std::make_shared<std::vector<AliasCell>>(std::move(cells))) {
-    if (cells_->empty()) order_.resize(n);
+  // Non-empty cells: weighted draws.  Empty: random permutations of the members, a fresh one each time all were drawn;
+  // no members stand for 0..n-1.
+  IndexStream(std::uint64_t seed, std::uint32_t n, std::vector<AliasCell> cells,
+              std::vector<std::uint32_t> members = {})
+      : seed_(seed),
+        n_(members.empty() ? n : static_cast<std::uint32_t>(members.size())),
+        cells_(std::make_shared<std::vector<AliasCell>>(std::move(cells))),
+        members_(std::make_shared<std::vector<std::uint32_t>>(std::move(members))) {
+    if (cells_->empty()) order_.resize(n_);
   }
 
   // The place of the next draw: draws before it are left out.
@@ -65,7 +71,11 @@ class IndexStream {
   std::uint32_t permuted() {
     const std::uint64_t place = next_ % n_;
     if (place == 0) {
-      std::iota(order_.begin(), order_.end(), 0u);
+      if (members_->empty()) {
+        std::iota(order_.begin(), order_.end(), 0u);
+      } else {
+        order_ = *members_;
+      }
       for (std::uint32_t j = 0; j + 1 < n_; ++j) {
         std::swap(order_[j], order_[j + scaled(word(seed_, next_ + j), n_ - j)]);
       }
@@ -75,7 +85,8 @@ class IndexStream {
 
   std::uint64_t seed_, next_ = 0;
   std::uint32_t n_;
-  std::shared_ptr<const std::vector<AliasCell>> cells_;  // copies of a stream share the table
+  std::shared_ptr<const std::vector<AliasCell>> cells_;  // copies of a stream share the tables
+  std::shared_ptr<const std::vector<std::uint32_t>> members_;
   std::vector<std::uint32_t> order_;
 };
 

@@ -1,4 +1,4 @@
-"""Norm weights from local curvature."""
+"""Norm weights from local curvature, and coordinates held in corners."""
 
 import math
 
@@ -10,9 +10,17 @@ import coordwise as cw
 from coordwise.curvature import FIRST, LAST, LocalWeights
 from coordwise.kernels import Shape, Terms
 from coordwise.losses import get_loss
+from coordwise.objectives import Look
 
 CORNERED = ["squared_hinge", "smooth_hinge", "huber", "squared_epsilon_insensitive"]
 LOCAL = ["logistic", *CORNERED]
+
+
+def look_at(objective, x, *, rate=0.0, lost=False, restarted=False):
+    image, certificate = objective.exact(x)
+    w = objective.solution(image)
+    g = -(objective.problem.A @ w) / objective.problem.total
+    return Look(x, g, certificate, rate, lost, restarted)
 
 
 def problem(loss, n=300, d=30, lam=1e-4, outputs=None, weighted=False, seed=0):
@@ -61,15 +69,16 @@ def test_logistic_curvature_is_that_of_the_conjugate_where_the_run_is():
     objective = erm.dual()
     rng = np.random.default_rng(1)
     x = -erm.b * rng.uniform(0, 1, (6, 1))
-    image, certificate = objective.exact(x)
+    look = look_at(objective, x)
     slack = 1.5
-    own = objective.local_curvature(x, image, certificate, slack)
-    margins = erm.b[:, 0] * (erm.A @ objective.solution(image)[:, 0])
+    own, places = objective.local_curvature(look, slack, 0.0)
+    assert places is None
+    margins = -6 * erm.b[:, 0] * look.g[:, 0]
     dual, implied = np.abs(x[:, 0]), 1 / (1 + np.exp(margins))
     ends = np.maximum(np.minimum(dual, 1 - dual), np.minimum(implied, 1 - implied))
     a = np.minimum(0.5, slack * ends + 1e-9)
     np.testing.assert_allclose(own, 1 / (6 * a * (1 - a)), rtol=1e-12)
-    everywhere = objective.local_curvature(x, image, certificate, 1e12)
+    everywhere, _ = objective.local_curvature(look, 1e12, 1.0)
     np.testing.assert_allclose(everywhere, 4 / 6, rtol=1e-12)  # the worst case
 
 
@@ -83,7 +92,8 @@ def test_held_tells_how_far_scores_may_move(loss, weighted):
     terms = Terms(phi.shape, 1.0, b, s)
     t = 3 * rng.standard_normal((400, 1))
     there = terms.subgradients(t)
-    slope, away = terms.held(there + 0.25, t)
+    slope, away, found = terms.held(there + 0.25, t)
+    np.testing.assert_array_equal(found, there)
     np.testing.assert_allclose(away, 0.25)
     assert np.any(slope > 0)
     assert np.any(slope == 0)
@@ -96,32 +106,91 @@ def test_held_tells_how_far_scores_may_move(loss, weighted):
 
 
 def test_curvature_at_corners_is_at_least_that_of_the_conjugate_and_falls_with_slack():
-    erm = problem("squared_hinge")
-    objective = erm.dual()
-    rough = cw.solve(objective, "sdca", tol=1e-3)
-    x = rough.x[:, None]
-    image, certificate = objective.exact(x)
-    few, many, all_ = (objective.local_curvature(x, image, certificate, slack) for slack in (1.0, 10.0, 1e9))
+    objective = problem("squared_hinge").dual()
+    look = look_at(objective, cw.solve(objective, "sdca", tol=1e-3).x[:, None])
+    few, many, all_ = (objective.local_curvature(look, slack, 1.0).weights for slack in (1.0, 10.0, 1e9))
     assert np.all(few >= many * (1 - 1e-12))
     assert np.all(many >= 1 / 300 * (1 - 1e-12))
     assert np.any(few > 10 / 300)
-    np.testing.assert_allclose(all_, 1 / 300, rtol=1e-6)
+    np.testing.assert_allclose(all_[np.isfinite(all_)], 1 / 300, rtol=1e-6)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "smooth_hinge", "squared_epsilon_insensitive"])
+def test_with_no_doubt_left_only_coordinates_that_are_there_at_the_solution_are_held(loss):
+    erm = problem(loss, lam=1e-2)
+    objective = erm.dual()
+    best = cw.solve(objective, tol=1e-13, max_passes=100_000).x[:, None]
+    held = 0
+    for tol in (1e-2, 1e-4, 1e-6):
+        look = look_at(objective, cw.solve(objective, "sdca", tol=tol, max_passes=100_000).x[:, None])
+        weights, places = objective.local_curvature(look, FIRST, 1.0)
+        sure = np.isinf(weights)
+        held = max(held, int(sure.sum()))
+        np.testing.assert_allclose(places[sure], best[sure], atol=1e-4)
+        more = np.isinf(objective.local_curvature(look, FIRST, 0.0).weights)
+        assert np.all(more[sure])
+    assert held > 0
+
+
+def test_somebody_is_always_drawn():
+    objective = cw.ERM(np.eye(3), np.ones(3), loss="hinge", lam=1e-3).dual()
+    x = -np.ones((3, 1))  # all margins are far above 1, and an exact step would take all x to 0
+    look = look_at(objective, x)._replace(x=np.zeros((3, 1)))
+    assert np.all(np.isfinite(objective.local_curvature(look, FIRST, 0.0).weights))
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "smooth_hinge", "epsilon_insensitive", "absolute", "huber"])
+@pytest.mark.parametrize("seed", range(3))
+def test_active_sets_are_certified_for_any_rows(loss, seed):
+    rng = np.random.default_rng(seed)
+    erm = problem(loss, n=200, d=20, lam=10.0 ** rng.integers(-5, 0), seed=seed, weighted=bool(seed % 2))
+    result = cw.solve(erm.dual(), tol=1e-8, max_passes=100_000, random_state=seed)
+    assert result.converged
+    assert erm.gap(result.w, result.x) <= 1e-8 * erm.value(np.zeros(20))
+
+
+def test_active_sets_need_a_fraction_of_the_passes_for_the_hinge():
+    problems = [problem("hinge", seed=seed, n=600, lam=1e-3) for seed in range(3)]
+    everyone, auto = (
+        sum(cw.solve(erm.dual(), method, tol=1e-6, max_passes=100_000).passes for erm in problems)
+        for method in (cw.NUACDM(beta=1.0, sigma="adaptive"), "auto")
+    )
+    assert auto < 0.6 * everyone
+
+
+def course(objective, made=None):
+    exact = cw.SDCA().schedule(objective)
+
+    def weighted(own):
+        if made is not None:
+            made.append(own)
+        return cw.NUACDM(sigma=1.0, weights=own).schedule(objective)
+
+    return LocalWeights(objective, exact, weighted, lambda: cw.NUACDM().schedule(objective))
+
+
+def test_exact_steps_go_on_while_they_are_faster_than_what_acceleration_promises():
+    objective = problem("squared_hinge").dual()
+    x = cw.solve(objective, "sdca", tol=1e-2).x[:, None]
+    ahead = course(objective).renew(look_at(objective, x, rate=0.0))
+    assert ahead.plan.accelerated
+    promise = -math.log(ahead.constants.rate_per_pass)
+    assert course(objective).renew(look_at(objective, x, rate=0.99 * promise)).plan.accelerated
+    exact = course(objective).renew(look_at(objective, x, rate=1.01 * promise))
+    assert not exact.plan.accelerated
+    drawn = np.setdiff1d(np.arange(300), exact.members)
+    np.testing.assert_array_equal(drawn, np.flatnonzero(exact.idle))
+    assert len(drawn) > 0
+    assert ahead.renew(look_at(objective, x, rate=10 * promise)).plan.accelerated  # there is no way back
 
 
 def test_doubt_grows_and_ends_with_the_known_weights():
     objective = problem("logistic").dual()
-    made = []
-    local = LocalWeights(
-        objective,
-        lambda own: made.append(own) or cw.NUACDM(sigma=1.0, weights=own).schedule(objective),
-        lambda: cw.NUACDM().schedule(objective),
-    )
     x = objective.start(None)
-    image, certificate = objective.exact(x)
-    schedule = local.renew(x, image, certificate, False)
+    schedule = course(objective).renew(look_at(objective, x))
     assert f"slack={FIRST:g}" in schedule.description
     for count in range(1, 40):
-        schedule = schedule.renew(x, image, certificate, True)
+        schedule = schedule.renew(look_at(objective, x, lost=True))
         if schedule.renew is None:
             break
         assert f"slack={FIRST * 2**count:g}" in schedule.description
@@ -129,11 +198,35 @@ def test_doubt_grows_and_ends_with_the_known_weights():
     assert math.isclose(schedule.constants.sigma, 4 / 300)
 
 
+def test_with_restarts_a_set_is_kept_until_the_momentum_is_lost_or_it_was_chosen_in_vain():
+    objective = problem("hinge").dual()
+    x = cw.solve(objective, "sdca", tol=1e-1).x[:, None]
+    restarted = cw.NUACDM(sigma="adaptive").weighted(objective)
+    local = LocalWeights(objective, None, restarted, lambda: cw.NUACDM(beta=1.0).schedule(objective))
+    schedule = local.renew(look_at(objective, x))
+    assert schedule.restarts
+    held = schedule.idle
+    assert held.any()
+    moved = np.where(held[:, None], schedule.places, x)
+    assert schedule.renew(look_at(objective, moved)) is None or np.all(
+        objective.gap_of(look_at(objective, moved), held) > objective.exact(moved)[1].gap / 2
+    )
+    assert schedule.renew(look_at(objective, moved, restarted=True)) is not None
+    wrong = np.where(held[:, None], -objective.problem.b - schedule.places, moved)  # at the other end
+    assert schedule.renew(look_at(objective, wrong)) is not None
+
+
+def test_the_gap_is_the_sum_of_its_parts():
+    objective = problem("hinge", weighted=True).dual()
+    look = look_at(objective, cw.solve(objective, "sdca", tol=1e-1).x[:, None])
+    some = np.arange(300) % 3 == 0
+    parts = objective.gap_of(look, some) + objective.gap_of(look, ~some)
+    np.testing.assert_allclose(parts, look.certificate.gap, rtol=1e-9)
+
+
 def test_losses_whose_curvature_is_the_same_everywhere_have_none():
     objective = problem("squared").dual()
-    x = objective.start(None)
-    image, certificate = objective.exact(x)
-    assert objective.local_curvature(x, image, certificate, 1.0) is None
+    assert objective.local_curvature(look_at(objective, objective.start(None)), 1.0, 0.0) is None
     assert not Shape(quad=1.0).corners
     assert Shape(quad=1.0, lower=0.0).corners
     assert Shape(quad=1.0, kink=0.5).corners

@@ -396,6 +396,50 @@ def test_another_plan_of_permutations_keeps_the_place_in_the_stream(ridge):
         other.replan(cw.NUACDM().schedule(objective).plan, None)
 
 
+@pytest.mark.parametrize("method", ["nu_acdm", "sdca"])
+def test_settled_coordinates_stay_where_they_are_put(ridge, method):
+    objective, *_ = ridge
+    schedule = cw.methods.get_method(method).schedule(objective)
+    run = start(objective, schedule, SEED, objective.start(None))
+    run.advance(steps=200)
+    x = run.point()
+    which = np.array([1, 4, N - 1], np.uint32)
+    to = np.full_like(x, np.nan)
+    to[which] = [[0.5], [-1.0], [0.0]]
+    run.settle(which, to)
+    x[which] = to[which]
+    close(run.point(), x)
+    close(run.image(), objective.image(x))
+    rest = np.setdiff1d(np.arange(N), which).astype(np.uint32)
+    if method == "nu_acdm":  # drawn no more, and z = y for them: nothing moves them
+        weights = np.ones(N)
+        weights[which] = np.inf
+        held = cw.NUACDM(weights=weights).schedule(objective)
+        run.replan(held.plan, held.cells)
+    else:
+        run.replan(schedule.plan, None, rest)
+    before = objective.certify(run.point()).value
+    run.advance(steps=50 * N)
+    np.testing.assert_array_equal(run.point()[which], to[which])
+    assert np.all(run.point()[rest] != x[rest])
+    assert np.all(objective.certify(run.point()).value < before)
+    close(run.image(), objective.image(run.point()))
+    with pytest.raises(ValueError, match="out of range"):
+        run.settle(np.array([N], np.uint32), to)
+    with pytest.raises(ValueError, match="shape"):
+        run.settle(which, to[1:])
+
+
+def test_products_of_a_run_come_with_its_certificate(ridge):
+    objective, *_ = ridge
+    run = compiled(objective, "nu_acdm")
+    g = np.empty((N, 1))
+    certificate = objective.certify_run(run, g)
+    assert certificate.gap == objective.certify_run(run).gap
+    w = objective.solution(run.image())
+    close(g, -objective.rows.dots(w) / N)
+
+
 def test_restart_forgets_the_momentum(ridge):
     objective, partial, L = ridge
     run = compiled(objective, "nu_acdm_ns")

@@ -32,6 +32,16 @@ def test_core_and_numpy_draw_the_same(n):
     np.testing.assert_array_equal(kernels.draw(7, None, n, few), sampling.draw_permutations(7, n, few))
 
 
+def test_permutations_of_some_members_are_those_of_as_many_indices():
+    members = np.array([3, 4, 7, 11, 12], np.uint32)
+    drawn = kernels.draw(7, None, 20, 23, members)
+    np.testing.assert_array_equal(drawn, members[sampling.draw_permutations(7, 5, 23)])
+    with pytest.raises(ValueError, match="out of range"):
+        kernels.draw(7, None, 10, 3, members)
+    with pytest.raises(ValueError, match="no members"):
+        kernels.draw(7, None, 10, 3, members[:0])
+
+
 def test_draws_by_hand():
     """cell and fraction from exact integers."""
     p = np.array([0.5, 0.125, 0.3, 0.075])

@@ -1,56 +1,103 @@
-"""Norm weights from local curvature: where a run is, its terms may be far more curved than anywhere in their domain.
+"""Schedules from the point that a run has reached: exact steps first, then acceleration with local norm weights.
 
 The strong convexity of a smooth loss's conjugate is that of its flattest point. The logistic loss has phi*''(a) =
 1/(a (1 - a)) >= 4, and at the solution most a_i are near 0 or 1. With norm weights w_i = phi*''(A_i)/W, where A_i is at
 least as far from the ends as the present dual variable, the one that the present margin implies, and `slack` times
 both, S = sum_i sqrt(L_i/w_i) is a fraction of what the worst case gives.
 
-Conjugates with corners (an end of the domain, as for the squared hinge and Huber's loss, or a kink) hold a y_i in the
-corner while the score t_i stays `slope` away from where phi' would leave it. As far as y_i is from the corner, slope
-|y| makes up for a parabola: w_i = (quad/W) (1 + 2 slope/(quad away)), slope taken smaller by what t_i may still move,
-which is a part (slack/100) of |a_i| sqrt(2 gap/l2), and `away` larger by slack.
+Conjugates with corners (an end of the domain, as for the hinges and Huber's loss, or a kink) hold a y_i in the corner
+while the score t_i stays `slope` away from where phi' would leave it. Where an exact step from y_i leads into the
+corner, y_i is put there and not drawn until the next look finds that it has to move: w_i = infinity, and the others are
+an active set with constants, and momentum, of its own. For those that are not held so, slope |y| makes up for a
+parabola as far as y_i is from the corner: w_i = (quad/W) (1 + 2 slope/(quad away)), slope taken smaller by what t_i may
+still move, which is a part (slack/100) of |a_i| sqrt(2 gap/l2), and `away` larger by slack.
 
-The weights are renewed at every look, from the same y and z. That they hold as far as the run goes is hoped, not known:
-when the certificate falls by less than half of what they promise, slack doubles, which in the end leads back to the
-worst case, for which there is a proof.
+A run begins with exact steps, which need no constants and are fast while the error is large, on the active set as soon
+as there is one. It is accelerated once they take less off the error's logarithm per pass than acceleration promises, or
+where it promises nothing (losses with kinks), once a pass over the active set takes off less than e^-2: K passes of
+exact steps per e-fold are e sqrt(K) of restarted ones (`coordwise.restarts`).
+
+The weights are renewed at every look, from the same y and z; with restarts, when the momentum is lost anyway, or the
+gap is that of coordinates held in vain. That they hold as far as the run goes is hoped, not known: when the certificate
+falls by less than half of what they promise, slack doubles. From then on a coordinate is held only while t_i may also
+move by a growing part of |a_i| sqrt(2 gap/l2), which in the end leads back to the worst case, for which there is a
+proof.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from coordwise.objectives import Objective
-from coordwise.results import Certificate
+import numpy as np
+
+from coordwise.objectives import Local, Look, Objective
 from coordwise.schedules import Schedule
 from coordwise.validation import FloatArray
 
 __all__ = ["LocalWeights"]
 
 FIRST, DOUBT, LAST = 3.0, 2.0, 1e4  # slack: at first, its growth, and where hope ends
+SLOW = math.exp(-2)  # of the error's logarithm in a pass over the active set: what exact steps must take off
 
 
 @dataclass(frozen=True)
 class LocalWeights:
-    """Schedules from the point that a run has reached.
+    """What to go on with from the point that a run has reached.
 
-    `weighted` makes a schedule of norm weights with sigma = 1, `careful` the one without hope.
+    `exact` is the schedule of exact steps, None once there were enough of them; `weighted` makes an accelerated one of
+    norm weights, `careful` the one without hope.
     """
 
     objective: Objective
+    exact: Schedule | None
     weighted: Callable[[FloatArray], Schedule]
     careful: Callable[[], Schedule]
     slack: float = FIRST
+    local: Local | None = None  # what the last schedule was made of, if it has restarts
 
-    def renew(self, x: FloatArray, image: FloatArray, certificate: Certificate, lost: bool) -> Schedule:
-        """The schedule to go on with from x; `lost` if the last one did not keep its pace."""
-        slack = self.slack * DOUBT if lost else self.slack
-        own = self.objective.local_curvature(x, image, certificate, slack)
-        if own is None or slack > LAST:
-            return self.careful()
-        schedule = self.weighted(own)
+    def renew(self, look: Look) -> Schedule | None:
+        """The schedule to go on with, None for the present one; `look` is what is seen of the run."""
+        vain = self.local is not None and self._in_vain(look)
+        if self.local is not None and not look.restarted and not vain:
+            return None
+        slack = self.slack * DOUBT if look.lost or vain else self.slack
+        doubt = (slack - FIRST) / LAST
+        local = self.objective.local_curvature(look, slack, doubt) if slack <= LAST else None
+        ahead = self.careful() if local is None else self._accelerated(local, slack)
+        if self.exact is None or not self._pays(look, ahead, local):
+            return ahead
+        steps = replace(self.exact, renew=self.renew)
+        if local is None or not np.isinf(local.weights).any():
+            return steps
+        held = np.isinf(local.weights)
+        members = np.flatnonzero(~held & ~self.exact.idle).astype(np.uint32)
+        return replace(steps, members=members, idle=held, places=local.places)
+
+    def _accelerated(self, local: Local, slack: float) -> Schedule:
+        schedule = self.weighted(local.weights)
+        kept = replace(self, exact=None, slack=slack, local=local if schedule.restarts else None)
+        found = "on an active set, sigma=adaptive" if schedule.restarts else f"sigma=1, slack={slack:g}"
         return replace(
             schedule,
-            description=f"nu_acdm(weights=local curvature, sigma=1, slack={slack:g})",
-            renew=replace(self, slack=slack).renew,
+            description=f"nu_acdm(weights=local curvature, {found})",
+            places=local.places,
+            renew=kept.renew,
         )
+
+    def _pays(self, look: Look, ahead: Schedule, local: Local | None) -> bool:
+        """Whether exact steps are faster than what is ahead."""
+        rate = ahead.constants.rate_per_pass
+        if rate is not None:
+            return look.rate > -math.log(max(rate, 1e-300))
+        lengths = self.objective.rows.lengths
+        drawn = lengths.sum() if local is None else lengths[np.isfinite(local.weights)].sum()
+        return bool(look.rate * drawn > SLOW * lengths.sum())
+
+    def _in_vain(self, look: Look) -> bool:
+        """Whether most of the gap is that of coordinates that are held."""
+        assert self.local is not None
+        held = np.isinf(self.local.weights)
+        part = self.objective.gap_of(look, held) if held.any() else np.zeros(1)
+        return bool(np.any(part > look.certificate.gap / 2))

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from coordwise.kernels import Terms
 from coordwise.losses import Loss, get_loss
-from coordwise.objectives import Objective, Sums, targets
+from coordwise.objectives import Local, Look, Objective, Sums, targets
 from coordwise.penalties import ElasticNet, get_penalty
 from coordwise.results import Certificate
 from coordwise.rows import Rows, as_matrix
@@ -247,32 +247,36 @@ class DualERM(Objective):
         value = s["value"] + self.penalty.conjugate(v)
         return Certificate(value, s["fenchel_young"], self._at_zero, s["conjugate"] + self.penalty.value(w))
 
-    def local_curvature(
-        self, x: FloatArray, image: FloatArray, certificate: Certificate, slack: float
-    ) -> FloatArray | None:
+    def local_curvature(self, look: Look, slack: float, doubt: float) -> Local | None:
         """Curvature of the conjugates near x, as `coordwise.curvature` describes; the least over all outputs."""
         problem, shape = self.problem, self.coordinates.shape
         if self._curvature is None:  # asked for at every look from now on
             self._norms, self._curvature = np.sqrt(self.rows.norms2())[:, None], super().curvature
         given = problem.sample_weight
         s = np.ones(1) if given is None else np.where(given > 0, given, 1.0)
-        t = self.rows.dots(np.ascontiguousarray(self.solution(image)))
+        t = -problem.total * look.g
         if shape.logistic:
-            dual = np.abs(x) / s[:, None]
+            dual = np.abs(look.x) / s[:, None]
             implied = np.exp(-np.abs(t))  # min(q, 1 - q) = 1/(1 + exp|t|) for q = phi'(t)
             implied /= 1 + implied
             ends = np.maximum(np.minimum(dual, 1 - dual), implied).max(axis=1)
             a = np.minimum(0.5, slack * ends + 1e-9)
-            return np.asarray(1 / (problem.total * s * a * (1 - a)))
+            return Local(1 / (problem.total * s * a * (1 - a)), None)
         if not shape.corners:
             return None
         # |w - w*| <= sqrt(2 gap/l2) bounds how far a score may move; slack says which part of that is thought possible.
+        far = self._norms * np.sqrt(2 * np.maximum(look.certificate.gap, 0) / self.penalty.l2)
+        slope, away, places = self.coordinates.held(look.x, t)
+        moves = self._curvature[:, None] * problem.total * away  # of the score, if y_i goes to the corner
+        held = np.all(slope > moves + far * doubt, axis=1)
+        if held.all():  # somebody has to be drawn
+            held[:] = False
+        if shape.curvature == 0:
+            return Local(np.where(held, np.inf, np.where(self._curvature > 0, self._curvature, 1.0)), places)
         # A corner's slope makes up for a parabola as far as y may be from it.
-        radius = np.sqrt(2 * np.maximum(certificate.gap, 0) / self.penalty.l2) * slack / 100
-        slope, away = self.coordinates.held(x, t)
-        slope = np.maximum(slope - self._norms * radius, 0.0)
+        slope = np.maximum(slope - far * slack / 100, 0.0)
         more = 2 * slope * s[:, None] / (shape.quad * (slack * away + 1e-4 * s[:, None]))
-        return np.asarray(shape.quad / (problem.total * s) * (1 + more.min(axis=1)))
+        return Local(np.where(held, np.inf, shape.quad / (problem.total * s) * (1 + more.min(axis=1))), places)
 
     def solution(self, image: FloatArray) -> FloatArray:
         """The weights w = grad r*(-(1/W) A'y)."""

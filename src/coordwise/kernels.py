@@ -84,10 +84,21 @@ class Terms:
             scale=self.scale,
         )
 
+    def of(self, which: NDArray[np.bool_]) -> Terms:
+        """Some of the terms."""
+        centers = None if self.centers is None else self.centers[which]
+        return replace(self, centers=centers, weights=None if self.weights is None else self.weights[which])
+
     def derivative(self, t: FloatArray) -> FloatArray:
         """scale * s_i phi'(t_i; c_i)."""
         out = np.empty(t.shape)
-        self.core.derivatives(t, self.centers, self.weights, out)
+        self.core.derivatives(t, self.centers, self.weights, False, out)
+        return out
+
+    def second_derivative(self, t: FloatArray) -> FloatArray:
+        """scale * s_i phi''(t_i; c_i); where phi' bends, the value of one side."""
+        out = np.empty(t.shape)
+        self.core.derivatives(t, self.centers, self.weights, True, out)
         return out
 
     def value(self, t: FloatArray) -> FloatArray:
@@ -107,11 +118,11 @@ class Terms:
         low, high = self.bounds(y.shape)
         return np.clip(y, low, high)
 
-    def held(self, x: FloatArray, t: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """(slope, away): how far t may move before the subgradient phi'(t) leaves the corner of phi* where it is.
+    def held(self, x: FloatArray, t: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """(slope, away, there): how far t may move before the subgradient phi'(t) leaves the corner of phi* it is in.
 
         Corners are the ends of the domain, and 0 if phi* has a kink there. slope = 0 where phi'(t) is not in a corner;
-        `away` is the distance of x from it.
+        `there` is phi'(t), and `away` the distance of x from it.
         """
         shape = self.shape
         centers = np.broadcast_to(0.0, x.shape) if self.centers is None else self.centers
@@ -132,7 +143,7 @@ class Terms:
         if shape.kink > 0:
             inside = (there == 0) & (low < 0) & (high > 0)
             slope = np.where(inside, shape.kink - np.abs(t - centers), slope)
-        return np.maximum(slope, 0.0), np.abs(x - there)
+        return np.maximum(slope, 0.0), np.abs(x - there), there
 
     def bounds(self, shape: tuple[int, ...]) -> tuple[FloatArray, FloatArray]:
         """Ends of the conjugates' domains."""
@@ -238,6 +249,7 @@ class Run:
         plan: Plan,
         *,
         cells: NDArray[np.uint32] | None,
+        members: NDArray[np.uint32] | None = None,
         seed: int,
         x0: FloatArray,
         image0: FloatArray | None = None,
@@ -260,6 +272,7 @@ class Run:
             image_centers=smooth.centers if isinstance(smooth, Terms) else None,
             image_weights=smooth.weights if isinstance(smooth, Terms) else None,
             cells=cells,
+            members=members,
             seed=seed,
             x0=x0,
             image0=image0,
@@ -275,12 +288,16 @@ class Run:
         """Forget the momentum: z = y."""
         self._core.restart()
 
-    def replan(self, plan: Plan, cells: NDArray[np.uint32] | None) -> None:
+    def replan(self, plan: Plan, cells: NDArray[np.uint32] | None, members: NDArray[np.uint32] | None = None) -> None:
         """Go on from the same y and z with another plan, accelerated if the first one was, and other probabilities.
 
         A plan with the rule VANISHING goes on from y alone.
         """
-        self._core.replan(cells=cells, seed=self.seed, **vars(plan))
+        self._core.replan(cells=cells, members=members, seed=self.seed, **vars(plan))
+
+    def settle(self, which: NDArray[np.uint32], x: FloatArray) -> None:
+        """Put the coordinates `which` of y and z where x (N x K) has them."""
+        self._core.settle(which, x)
 
     def resync(self) -> None:
         """Recompute the images from the coordinates, which removes accumulated rounding."""
@@ -308,10 +325,10 @@ class Run:
         self._core.image(out)
         return out
 
-    def sums(self, omega: FloatArray) -> dict[str, FloatArray]:
-        """As `Matrix.sums`, at the current point."""
+    def sums(self, omega: FloatArray, g: FloatArray | None = None) -> dict[str, FloatArray]:
+        """As `Matrix.sums`, at the current point; g (N x K), if given, receives the products <b_i, omega>."""
         out = np.empty((self._outputs, len(SUMS)))
-        self._core.certificate(omega, out)
+        self._core.certificate(omega, out, g)
         return dict(zip(SUMS, out.T, strict=True))
 
 
@@ -322,10 +339,12 @@ def alias_cells(p: FloatArray) -> NDArray[np.uint32]:
     return out
 
 
-def draw(seed: int, cells: NDArray[np.uint32] | None, n: int, count: int) -> NDArray[np.uint32]:
-    """The first `count` indices of a stream; cells=None gives random permutations of 0..n-1."""
+def draw(
+    seed: int, cells: NDArray[np.uint32] | None, n: int, count: int, members: NDArray[np.uint32] | None = None
+) -> NDArray[np.uint32]:
+    """The first `count` indices of a stream; cells=None gives random permutations of 0..n-1, or of some of them."""
     out = np.empty(count, np.uint32)
-    _core.draw(seed, cells, n, out)
+    _core.draw(seed, cells, n, members, out)
     return out
 
 

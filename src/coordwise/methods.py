@@ -85,7 +85,8 @@ class NUACDM(Method):
         none (linear systems, hinge, ...). "adaptive": restarts of the non-strongly convex form in any case.
     weights : array of shape (N,), optional
         Norm weights in place of L^beta. Where h_i enters by its proximal step, sigma * weights is the curvature moved
-        out of it: with sigma=1, weights_i is a lower bound of h_i'' where the run takes place.
+        out of it: with sigma=1, weights_i is a lower bound of h_i'' where the run takes place. A coordinate of infinite
+        weight stays where it is.
     """
 
     name: ClassVar[str] = "nu_acdm"
@@ -113,7 +114,9 @@ class NUACDM(Method):
             return self._adaptive(objective)
         split = Split.of(objective)
         given = None if self.weights is None else check_weights(self.weights, objective.rows.count)
-        weights = power(split.L, self.beta) if given is None else given
+        weights = power(split.L, self.beta)
+        if given is not None:
+            split, weights = _held(split, given)
         known = split.sigma(weights)
         sigma = known if self.sigma is None else float(self.sigma)
         if not sigma > 0:
@@ -129,9 +132,9 @@ class NUACDM(Method):
 
     def _adaptive(self, objective: Objective) -> Schedule:
         split = Split.of(objective, move=False)
-        weights = (
-            power(split.L, self.beta) if self.weights is None else check_weights(self.weights, objective.rows.count)
-        )
+        weights = power(split.L, self.beta)
+        if self.weights is not None:
+            split, weights = _held(split, check_weights(self.weights, objective.rows.count))
         p = optimal(split, weights)
         if split.prox:
             p = raised(p, split.active)
@@ -342,18 +345,19 @@ class SDCA(Method):
 
 @dataclass(frozen=True)
 class Auto(Method):
-    """NU_ACDM where the strong convexity is known, its adaptive restarts where it is not.
+    """Exact steps, then NU_ACDM: with known strong convexity where there is some, with adaptive restarts elsewhere.
 
-    Known means: the dual of a smooth loss. The norm weights are then the strong convexity of each coordinate's own
-    term, sigma = 1. Without sample weights these are all equal, which is beta = 0; with them, S = sum_i sqrt(1 +
-    curvature_i/own_i) is never larger than for beta = 0. Where L_i/own_i varies, the run begins with more hopeful
-    weights sqrt(own_i L_i) and the sigma that promises the same rate: long rows are drawn less often, and until the
-    directions in which that sigma does not hold are all that is left, it is up to twice as fast. Once the certificate
-    falls slower than promised, the known weights take over (`coordwise.pace`). For losses whose conjugates are more
-    curved near the solution than at worst (logistic, squared hinge, Huber, ...), one pass of exact steps comes first,
-    and then weights from the curvature where the run is (`coordwise.curvature`). Elsewhere (losses with kinks, l1
-    penalties, linear systems, and primal problems, where the data have far more curvature than the penalty) restarts
-    find the rate, in the norm beta = 1, which does not depend on how rows or columns are scaled.
+    Duals of empirical risks begin with exact coordinate steps and are accelerated when that pays, on the coordinates
+    that are not held in a corner of their terms, with norm weights from the curvature where the run is
+    (`coordwise.curvature`). Where that curvature is the same everywhere (squared loss), the weights are the strong
+    convexity of each coordinate's own term, sigma = 1. Without sample weights these are all equal, which is beta = 0;
+    with them, S = sum_i sqrt(1 + curvature_i/own_i) is never larger than for beta = 0. Where L_i/own_i varies, more
+    hopeful weights sqrt(own_i L_i) come before, with the sigma that promises the same rate: long rows are drawn less
+    often, and until the directions in which that sigma does not hold are all that is left, it is up to twice as fast.
+    Once the certificate falls slower than promised, the known weights take over (`coordwise.pace`). Losses with kinks
+    have no known sigma: restarts find the rate, in the norm beta = 1, which does not depend on how rows or columns are
+    scaled. That is also what linear systems and primal problems (where the data have far more curvature than the
+    penalty) begin with.
     """
 
     name: ClassVar[str] = "auto"
@@ -361,15 +365,23 @@ class Auto(Method):
 
     def schedule(self, objective: Objective) -> Schedule:
         """See `Method.schedule`."""
+        shape = objective.coordinates.shape
+        plain = shape.quad == 0 and shape.differentiable  # as of linear systems
         split = Split.of(objective)
         own = split.own[split.active]
-        if not objective.sigma_is_tight or not len(own) or own.min() == 0:
-            return NUACDM(beta=1.0, sigma="adaptive").schedule(objective)
-        if not objective.coordinates.shape.differentiable:
-            local = LocalWeights(objective, NUACDM(sigma=1.0).weighted(objective), lambda: self._hopeful(objective))
-            exact = SDCA().schedule(objective)
-            return replace(exact, description="sdca, before nu_acdm(weights=local curvature)", renew=local.renew)
-        return self._hopeful(objective)
+        if not objective.sigma_is_tight or not len(own) or plain:
+            return self._restarted(objective)
+        exact = replace(SDCA().schedule(objective), description="sdca, before nu_acdm")
+        if own.min() > 0:
+            strong = NUACDM(sigma=1.0)
+            local = LocalWeights(objective, exact, strong.weighted(objective), lambda: self._hopeful(objective))
+        else:
+            restarted = NUACDM(sigma="adaptive")
+            local = LocalWeights(objective, exact, restarted.weighted(objective), lambda: self._restarted(objective))
+        return replace(exact, renew=local.renew)
+
+    def _restarted(self, objective: Objective) -> Schedule:
+        return NUACDM(beta=1.0, sigma="adaptive").schedule(objective)
 
     def _hopeful(self, objective: Objective) -> Schedule:
         split = Split.of(objective)
@@ -407,6 +419,12 @@ def get_method(method: str | Method) -> Method:
     return method if isinstance(method, Method) else METHODS[check_choice("method", method, METHODS)]()
 
 
+def _held(split: Split, weights: FloatArray) -> tuple[Split, FloatArray]:
+    """Without the coordinates of infinite weight."""
+    held = np.isinf(weights)
+    return (split.without(held), np.where(held, 1.0, weights)) if held.any() else (split, weights)
+
+
 def _check_sigma(sigma: object, *, adaptive: bool = True) -> None:
     if sigma is None or (adaptive and isinstance(sigma, str) and sigma == "adaptive"):
         return
@@ -427,7 +445,7 @@ def _check_moved(sigma: float, known: float) -> None:
 
 def check_weights(weights: Any, count: int) -> FloatArray:
     """Norm weights as a positive array, one per coordinate."""
-    array = check_array("weights", weights, (count,))
-    if np.any(array <= 0):
+    array = check_array("weights", weights, (count,), finite=False)
+    if not np.all(array > 0):
         raise ValueError("weights must be positive, one per coordinate.")
     return array

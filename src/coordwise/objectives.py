@@ -16,18 +16,42 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from coordwise.kernels import Run, Shape, Terms
 from coordwise.results import Certificate
 from coordwise.rows import Rows
 from coordwise.validation import FloatArray, check_array, check_number, check_range
 
-__all__ = ["LeastSquares", "LinearSystem", "Objective", "Sums", "SymmetricSystem", "targets"]
+__all__ = ["LeastSquares", "LinearSystem", "Local", "Look", "Objective", "Sums", "SymmetricSystem", "targets"]
 
 Sums = Callable[[FloatArray], dict[str, FloatArray]]
+
+
+class Look(NamedTuple):
+    """What is seen of a run at a record.
+
+    `g` are the products <b_i, omega> (N x K), `rate` is how much of the certified error's logarithm the last passes
+    took off, per pass, `lost` whether that is less than the schedule promised (`coordwise.pace`), and `restarted`
+    whether the momentum begins anew.
+    """
+
+    x: FloatArray
+    g: FloatArray
+    certificate: Certificate
+    rate: float
+    lost: bool
+    restarted: bool
+
+
+class Local(NamedTuple):
+    """Curvatures of the terms near a point, infinite for terms that hold their coordinates in a corner, `places`."""
+
+    weights: FloatArray
+    places: FloatArray | None
 
 
 class Objective(ABC):
@@ -101,11 +125,19 @@ class Objective(ABC):
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(terms.weights > 0, terms.scale * quad / terms.weights, np.inf)
 
-    def local_curvature(
-        self, x: FloatArray, image: FloatArray, certificate: Certificate, slack: float
-    ) -> FloatArray | None:
-        """The terms' curvature near x, made smaller by `slack`; None where it is the same everywhere."""
+    def local_curvature(self, look: Look, slack: float, doubt: float) -> Local | None:
+        """The terms' curvature where the run is (`coordwise.curvature`); None where it is the same everywhere.
+
+        It is made smaller by `slack`, and coordinates are held while the part `doubt` of what may happen does not move
+        them: all of it with doubt = 1.
+        """
         return None
+
+    def gap_of(self, look: Look, which: NDArray[np.bool_]) -> FloatArray:
+        """The part of the gap, sum_i [h_i(x_i) + h_i*(-g_i) + x_i g_i], that some coordinates make up."""
+        terms = self.coordinates.of(which)
+        x, g = look.x[which], look.g[which]
+        return terms.conjugate(x) + terms.value(-g / terms.scale) + (x * g).sum(0)
 
     def image(self, x: FloatArray) -> FloatArray:
         """Bx (+ image0)."""
@@ -117,9 +149,9 @@ class Objective(ABC):
         image = self.image(x)
         return image, self.certificate(image, lambda omega: self.rows.sums(self.coordinates, x, omega))
 
-    def certify_run(self, run: Run) -> Certificate:
-        """The certificate at a run's current point, from the images it keeps."""
-        return self.certificate(run.image(), run.sums)
+    def certify_run(self, run: Run, g: FloatArray | None = None) -> Certificate:
+        """The certificate at a run's current point, from the images it keeps; g (N x K) receives <b_i, omega>."""
+        return self.certificate(run.image(), lambda omega: run.sums(omega, g))
 
     def certify(self, x: FloatArray) -> Certificate:
         """The certificate at x (N x K), computed from nothing but x."""
@@ -310,7 +342,7 @@ class SymmetricSystem(Objective):
         image = self.image(x)
         return image, self._at(x, image)
 
-    def certify_run(self, run: Run) -> Certificate:
+    def certify_run(self, run: Run, g: FloatArray | None = None) -> Certificate:
         """See `Objective.certify_run`."""
         return self._at(run.point(), run.image())
 

@@ -20,7 +20,7 @@ class Pace:
         self.fold = math.inf if rate_per_pass >= 1 else -1 / math.log(max(rate_per_pass, 1e-300))
         self._seen: list[tuple[float, float]] = []
 
-    def lost(self, passes: float, error: float, share: float = 1.0) -> bool:
+    def lost(self, passes: float, error: float, share: float = 1.0, factor: float = 1.0) -> bool:
         """Whether the error fell by less than promised since the last look that is an e-fold or more away.
 
         `share` is the part of the promise that counts, on a logarithmic scale.
@@ -30,7 +30,7 @@ class Pace:
         if not earlier:
             return False
         since, was = earlier[-1]
-        return not error <= was * math.exp(-share * (passes - since) / self.fold)
+        return not error <= factor * was * math.exp(-share * (passes - since) / self.fold)
 
     def renewed(self, rate_per_pass: float) -> Pace:
         """Another promise, with the same looks."""

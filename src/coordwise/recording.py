@@ -12,7 +12,7 @@ import numpy as np
 
 from coordwise.kernels import NO_LIMIT, NO_PACKING, Run, Terms
 from coordwise.methods import SDCA
-from coordwise.objectives import Objective
+from coordwise.objectives import Look, Objective
 from coordwise.pace import Pace
 from coordwise.results import Certificate, History, Result, Status
 from coordwise.schedules import Schedule
@@ -48,6 +48,7 @@ def start(
         objective.smooth,
         schedule.plan,
         cells=schedule.cells,
+        members=schedule.members,
         seed=seed,
         x0=x,
         image0=objective.image0,
@@ -106,6 +107,8 @@ class Log:
         self.final: Exact | None = None  # of the best point, once confirmed
         self.restarts, self.restarted, self.period = 0, 0.0, 0.0
         self.pace = Pace(schedule.constants.rate_per_pass or 1.0)
+        count, outputs = objective.rows.count, objective.outputs
+        self.g = None if schedule.renew is None else np.empty((count, outputs))  # for looks
         self.synced = 0.0
         self.extra_steps = self.extra_entries = 0  # of other runs than this one
 
@@ -144,17 +147,31 @@ class Log:
             if self.pace.lost(passes, error):
                 self.change(schedule.careful())
         elif schedule.renew is not None and passes > 0:
-            lost = self.pace.lost(passes, error, share=0.5)
-            self.change(schedule.renew(self.run.point(), self.run.image(), self.current, lost))
+            lost = self.pace.lost(passes, error, share=0.5, factor=2.0)
+            restarted = schedule.restarts and self.restarted == passes
+            assert self.g is not None
+            renewed = schedule.renew(Look(self.run.point(), self.g, self.current, self.rate(), lost, restarted))
+            if renewed is not None:
+                if schedule.restarts and not restarted:
+                    self.restart()
+                self.change(renewed)
+
+    def rate(self) -> float:
+        """How much the logarithm of the error fell per pass between the last two records."""
+        (since, was), (now, error) = self.errors[-2:]
+        return math.log(was / error) / (now - since) if now > since and error > 0 and was < math.inf else 0.0
 
     def change(self, schedule: Schedule) -> None:
         """Another schedule from the same point, and with the same momentum if there is one."""
-        plan = schedule.plan
+        plan, places = schedule.plan, schedule.places
         if plan.accelerated == self.schedule.plan.accelerated:
-            self.run.replan(plan, schedule.cells)
+            if places is not None:
+                self.run.settle(np.flatnonzero(schedule.idle).astype(np.uint32), places)
+            self.run.replan(plan, schedule.cells, schedule.members)
         else:
             self.extra_steps, self.extra_entries = self.iterations, self.entries
-            self.run = start(self.objective, schedule, self.run.seed, self.run.point(), self.threads)
+            x = self.run.point() if places is None else np.where(schedule.idle[:, None], places, self.run.point())
+            self.run = start(self.objective, schedule, self.run.seed, x, self.threads)
         self.pace = self.pace.renewed(schedule.constants.rate_per_pass or 1.0)
         self.schedule = schedule.without_arrays()
 
@@ -203,7 +220,7 @@ class Log:
     def record(self) -> None:
         """Certificate and history at the current point; the best point so far is kept."""
         with np.errstate(over="ignore", invalid="ignore"):
-            self.current = c = self.objective.certify_run(self.run)
+            self.current = c = self.objective.certify_run(self.run, self.g)
             error = c.error
         self.errors.append((self.passes, error))
         self.append(c)

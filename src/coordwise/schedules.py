@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from coordwise import kernels
 from coordwise.kernels import Plan
-from coordwise.objectives import Objective
-from coordwise.results import Certificate, Constants
+from coordwise.objectives import Look, Objective
+from coordwise.results import Constants
 from coordwise.sampling import power_distribution
 from coordwise.theory import coupling, speedup
 from coordwise.validation import FloatArray
@@ -60,15 +60,16 @@ class Schedule:
     idle: NDArray[np.bool_]  # coordinates that are never drawn
     constants: Constants
     description: str
+    members: NDArray[np.uint32] | None = None  # whose permutations are drawn; None: of all
+    places: FloatArray | None = None  # N x K: where the coordinates that are never drawn have to be
     restarts: bool = False  # adaptive restarts (see coordwise.restarts)
     careful: Callable[[], Schedule] | None = None  # takes over if this one loses its pace (see coordwise.pace)
-    # from the point reached, its image and certificate, and whether the pace was lost: the schedule to go on with
-    renew: Callable[[FloatArray, FloatArray, Certificate, bool], Schedule] | None = None
+    renew: Callable[[Look], Schedule | None] | None = None  # what to go on with (see coordwise.curvature)
 
     def without_arrays(self) -> Schedule:
         """What is of interest once a run has taken over the arrays, so that their memory is free again."""
         plan = replace(self.plan, step=np.empty(0), theta=None, move=None)
-        return replace(self, plan=plan, cells=None, idle=np.empty(0, np.bool_))
+        return replace(self, plan=plan, cells=None, idle=np.empty(0, np.bool_), members=None, places=None)
 
 
 @dataclass(frozen=True)
@@ -112,6 +113,12 @@ class Split:
         """The active coordinates' part of an array, without a copy if that is all of it."""
         return values if self.active.all() else values[self.active]
 
+    def without(self, held: NDArray[np.bool_]) -> Split:
+        """The same split with some coordinates never drawn."""
+        if not held.any():
+            return self
+        return replace(self, L=np.where(held, 0.0, self.L), active=self.active & ~held)
+
     def holding(self, move: FloatArray) -> Split:
         """The same split with exactly `move` of the terms' convexity in f; nothing changes without a proximal step.
 
@@ -121,7 +128,7 @@ class Split:
         if self.base is None:
             return self
         move = np.where(self.active, move, 0.0)
-        return replace(self, L=self.base + move, move=move)
+        return replace(self, L=np.where(self.active, self.base + move, 0.0), move=move)
 
 
 def _check_scales(L: FloatArray) -> None:
@@ -223,7 +230,7 @@ def not_strongly_convex(
         theta_scale=1 / Theta,
     )
     constants = constants_of(objective, split, p, weights, Theta=Theta)
-    return Schedule(plan, kernels.alias_cells(p), ~split.active, constants, method.describe(**found), restarts)
+    return Schedule(plan, kernels.alias_cells(p), ~split.active, constants, method.describe(**found), restarts=restarts)
 
 
 def plain(method: Described, objective: Objective, split: Split, p: FloatArray, beta: float) -> Schedule:

@@ -99,7 +99,7 @@ def solve(
     schedule = schedule.without_arrays()  # the run has taken over x and the arrays
     del x
     log = Log(objective, schedule, run, tol=tol, every=every, growth=growth, begun=begun, threads=threads)
-    restarts = Restarts() if schedule.restarts else None
+    restarts = Restarts()
     status = Status.INCONSISTENT if isinstance(objective, LinearSystem) and objective.inconsistent(tol) else None
     try:
         log.record()
@@ -116,7 +116,7 @@ def solve(
             elif log.elapsed >= limit:
                 status = Status.TIME_LIMIT
             else:
-                if restarts is not None and restarts.due(log.current.error):
+                if log.schedule.restarts and restarts.due(log.current.error):
                     log.restart()
                 log.adapt()
                 log.advance(max_passes, limit - log.elapsed)

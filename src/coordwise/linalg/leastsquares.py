@@ -270,7 +270,7 @@ class DampedDual(Objective):
         image = self.image(x)
         return image, self._at(x, image)
 
-    def certify_run(self, run: Run) -> Certificate:
+    def certify_run(self, run: Run, g: FloatArray | None = None) -> Certificate:
         """See `Objective.certify_run`."""
         return self._at(run.point(), run.image())
 
