@@ -78,14 +78,6 @@ def test_the_known_weights_take_over_and_say_so():
     assert result.constants.sigma == pytest.approx(1 / 400)
 
 
-def test_a_loose_tolerance_costs_little_where_few_long_rows_carry_the_targets():
-    known, auto = (
-        sum(cw.solve(problem(seed=seed).dual(), method, tol=1e-2, max_passes=50_000).passes for seed in range(4))
-        for method in ("nu_acdm", "auto")
-    )
-    assert auto <= 1.5 * known + 10
-
-
 def test_equal_rows_need_no_hope():
     A = unequal_rows(50, 10, seed=1, density=1.0)
     A /= np.linalg.norm(A, axis=1, keepdims=True)

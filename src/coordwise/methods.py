@@ -365,19 +365,15 @@ class Auto(Method):
 
     def schedule(self, objective: Objective) -> Schedule:
         """See `Method.schedule`."""
-        shape = objective.coordinates.shape
-        plain = shape.quad == 0 and shape.differentiable  # as of linear systems
         split = Split.of(objective)
         own = split.own[split.active]
-        if not objective.sigma_is_tight or not len(own) or plain:
+        strong = len(own) > 0 and own.min() > 0
+        if not objective.sigma_is_tight or not (strong or objective.coordinates.shape.corners):
             return self._restarted(objective)
         exact = replace(SDCA().schedule(objective), description="sdca, before nu_acdm")
-        if own.min() > 0:
-            strong = NUACDM(sigma=1.0)
-            local = LocalWeights(objective, exact, strong.weighted(objective), lambda: self._hopeful(objective))
-        else:
-            restarted = NUACDM(sigma="adaptive")
-            local = LocalWeights(objective, exact, restarted.weighted(objective), lambda: self._restarted(objective))
+        ahead = NUACDM(sigma=1.0 if strong else "adaptive")
+        careful = self._hopeful if strong else self._restarted
+        local = LocalWeights(objective, exact, ahead.weighted(objective), lambda: careful(objective))
         return replace(exact, renew=local.renew)
 
     def _restarted(self, objective: Objective) -> Schedule:
@@ -446,6 +442,10 @@ def _check_moved(sigma: float, known: float) -> None:
 def check_weights(weights: Any, count: int) -> FloatArray:
     """Norm weights as a positive array, one per coordinate."""
     array = check_array("weights", weights, (count,), finite=False)
+    if np.any(np.isnan(array)):
+        raise ValueError(
+            f"weights holds NaN (first at index {int(np.argmax(np.isnan(array)))}); give positive numbers."
+        )
     if not np.all(array > 0):
         raise ValueError("weights must be positive, one per coordinate.")
     return array

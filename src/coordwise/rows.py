@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -64,12 +65,9 @@ class Rows(Matrix):
 
     def __init__(self, A: Any, by: Literal["rows", "columns"] = "rows", *, argument: str = "A") -> None:
         reasons: list[str] = []
-        self.packing = NO_PACKING
         if sp.issparse(A):
             values, indices, indptr, width = _sparse(A, by, argument, reasons)
             super().__init__(values, indices, indptr, width=width)
-            if not reasons:  # one copy is enough
-                self.packing = _packing(values, indices, self.count)
             kind = f"sparse {by}, {values.dtype}, {indices.dtype} indices"
         else:
             values = _dense(A, by, argument, reasons)
@@ -77,7 +75,23 @@ class Rows(Matrix):
             kind = f"dense {by}, {values.dtype}"
         self.nnz = int(values.size)
         self.copied = bool(reasons)
+        self._norms2: FloatArray | None = None
         self.storage = f"{kind}; copied once: {', '.join(reasons)}" if reasons else f"{kind}; used in place"
+
+    @cached_property
+    def packing(self) -> int:
+        """See the class."""
+        if self._sparse_width is None or self.copied:  # one copy is enough
+            return NO_PACKING
+        return _packing(self._arrays[0], self._arrays[1], self.count)
+
+    def norms2(self, weights: FloatArray | None = None) -> FloatArray:
+        """sum_j weights_j b_ij^2 for every i; without weights they are computed once."""
+        if weights is not None:
+            return super().norms2(weights)
+        if self._norms2 is None:
+            self._norms2 = super().norms2()
+        return self._norms2.copy()
 
     @property
     def arrays(self) -> tuple[NDArray[Any], ...]:

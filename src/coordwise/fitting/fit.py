@@ -15,13 +15,14 @@ from coordwise.fitting.gram import gram_solution
 from coordwise.fitting.model import Candidate, LinearModel
 from coordwise.fitting.newton import FEW, newton
 from coordwise.fitting.proximal import Descent
+from coordwise.fitting.rough import rough_start
 from coordwise.fitting.unpenalised import nonnegative, unpenalised
 from coordwise.fitting.working import working_sets
 from coordwise.methods import Method
 from coordwise.recording import Progress, says_stop
 from coordwise.results import Result, Status
 from coordwise.solve import solve
-from coordwise.validation import FloatArray, check_choice
+from coordwise.validation import FloatArray, check_choice, seed_of
 
 __all__ = ["STRATEGIES", "Fit", "choose", "fit"]
 
@@ -142,7 +143,7 @@ class _Outcome:
     status: Status
     results: list[Result]  # of runs over all coordinates, or over working sets
     steps: int = 0  # of Newton's method or refinement, each a pass
-    part: float | None = None  # passes of the runs, where they were not over all coordinates
+    part: float | None = None  # passes of the runs, where they were not over all coordinates of this model
 
     @property
     def passes(self) -> float:
@@ -248,8 +249,14 @@ def _newton(model: LinearModel, options: _Options) -> _Outcome:
         gone = np.isinf(outcome.found.gap) & (outcome.found.value <= np.finfo(float).eps * model.scale)
         return replace(outcome, status=Status.DIVERGED) if gone.any() else outcome
     threads = (os.cpu_count() or 1) if options.n_jobs == -1 else options.n_jobs
-    steps = newton(model, options.tol, start=options.start, threads=threads)
-    return _follow(model, options, steps, min(options.max_passes, 200))
+    begin, cost = options.start, 0.0
+    if begin is None:
+        w, cost = rough_start(model, seed_of(options.random_state))
+        begin = None if w is None else model.from_primal(w)
+    if begin is not None and np.any(begin.value > model.scale):
+        begin = None
+    steps = newton(model, options.tol, start=begin, threads=threads)
+    return replace(_follow(model, options, steps, min(options.max_passes, 200)), part=cost)
 
 
 def _working_set(model: LinearModel, options: _Options) -> _Outcome:

@@ -12,6 +12,7 @@ from scipy.optimize import brentq
 
 from coordwise.erm import ERM, feasible_share
 from coordwise.fitting.quadratic import Columns
+from coordwise.kernels import Terms
 from coordwise.losses import Loss
 from coordwise.penalties import ElasticNet
 from coordwise.validation import FloatArray
@@ -105,7 +106,7 @@ class LinearModel:
 
     def value(self, w: FloatArray, t: FloatArray) -> FloatArray:
         """P at weights w with scores t."""
-        return self.loss.value(t, self.b, self.s).sum(0) / self.total + self.penalty.value(w)
+        return self.problem.terms.value(np.ascontiguousarray(t)) + self.penalty.value(w)
 
     def best_intercept(self, t: FloatArray) -> FloatArray:
         """The c that minimises sum_i s_i phi(t_i + c; b_i), exactly up to rounding; 0 without an intercept."""
@@ -116,8 +117,11 @@ class LinearModel:
         return found
 
     def _slope(self, t: FloatArray, k: int) -> float:
-        s = 1.0 if self.weights is None else self.weights
-        return float(np.sum(self.loss.derivative(t, self.b[:, k], s)))
+        return float(np.sum(self.terms(k).derivative(t[:, None])))
+
+    def terms(self, k: int) -> Terms:
+        """s_i phi(.; b_ik): the losses of output k."""
+        return Terms(self.loss.shape, 1.0, np.ascontiguousarray(self.b[:, k : k + 1]), self.weights)
 
     def feasible(self, y: FloatArray) -> FloatArray:
         """The dual variables moved into their domain, and with an intercept onto sum_i y_i = 0."""
@@ -145,8 +149,7 @@ class LinearModel:
         t = self.scores(w, np.zeros(self.outputs))
         c = self.best_intercept(t)
         value = self.value(w, t + c)
-        dual = self.loss.conjugate(y, self.b, self.s).sum(0) / self.total + self.penalty.conjugate(v)
-        return Candidate(w, c, y, value, np.maximum(value + dual, 0))
+        return Candidate(w, c, y, value, np.maximum(value + self._dual(y, v), 0))
 
     def from_primal(self, w: FloatArray, c: FloatArray | None = None) -> Candidate:
         """The candidate that weights lead to: y_i = s_i phi'(<a_i, w> + c), made feasible. For smooth losses."""
@@ -156,19 +159,29 @@ class LinearModel:
         """The candidate of `from_primal`, and v = -(1/W) A'y."""
         t = self.scores(w, np.zeros(self.outputs))
         c = self.best_intercept(t) if c is None else c
-        t = t + c
-        y = self.feasible(self.loss.derivative(t, self.b, self.s))
+        return self.certified_at(w, c, t + c)
+
+    def certified_at(
+        self, w: FloatArray, c: FloatArray, t: FloatArray, value: FloatArray | None = None
+    ) -> tuple[Candidate, FloatArray]:
+        """`certified`, with the scores t = Aw + c known, and perhaps the value."""
+        y = self.problem.terms.subgradients(np.ascontiguousarray(t))
+        if self.intercept:
+            y = self.feasible(y)
         v = -self.problem.moments(y)
         if self.penalty.l2 == 0:
             share = feasible_share(self.penalty, -v)
             y, v = y * share, v * share
-        value = self.value(w, t)
+        value = self.value(w, t) if value is None else value
         if not self.intercept and self.penalty.l1 == 0 and not self.penalty.positive:
             # The losses attain Fenchel-Young at their derivatives: what is left of P + D, free of cancellation.
             gap = self.penalty.l2 / 2 * np.sum((w - v / self.penalty.l2) ** 2, axis=0)
             return Candidate(w, c, y, value, gap), v
-        dual = self.loss.conjugate(y, self.b, self.s).sum(0) / self.total + self.penalty.conjugate(v)
-        return Candidate(w, c, y, value, np.maximum(value + dual, 0)), v
+        return Candidate(w, c, y, value, np.maximum(value + self._dual(y, v), 0)), v
+
+    def _dual(self, y: FloatArray, v: FloatArray) -> FloatArray:
+        """D(y), v = -(1/W) A'y."""
+        return self.problem.terms.conjugate(y) + self.penalty.conjugate(v)
 
 
 def _root(increasing: Any, size: float) -> float:
