@@ -30,14 +30,14 @@ ACCURATE = [
 
 
 @functools.cache
-def data(n=120, d=8, outputs=0, spread=1.0, seed=0, dtype=np.float64):
+def data(n=120, d=8, outputs=0, spread=1.0):
     """(X, y, weights): columns of different sizes and means, some entries zero."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     X = rng.standard_normal((n, d)) * 10 ** rng.uniform(-spread, spread, d) + rng.uniform(-1, 1, d)
     X *= rng.random((n, d)) < 0.8
     w = rng.standard_normal((d, outputs or 1)) / (np.abs(X).mean(0)[:, None] + 1e-3)
     y = X @ w + 2 + 3 * rng.standard_normal((n, outputs or 1))
-    return X.astype(dtype), (y if outputs else y[:, 0]), rng.uniform(0.1, 2, n)
+    return X, (y if outputs else y[:, 0]), rng.uniform(0.1, 2, n)
 
 
 def classes(y, count):

@@ -73,9 +73,7 @@ class AlphaCV(CrossValidated, Linear):
         alphas = self._alphas()
         whole = self._model(X, targets, weights)
         if self.cv is None:
-            held = LeaveOneOut(
-                X, targets, weights, intercept=bool(self.fit_intercept), svd=getattr(self, "gcv_mode", None) == "svd"
-            )
+            held = LeaveOneOut(X, targets, weights, intercept=bool(self.fit_intercept), svd=self.gcv_mode == "svd")
             self._leave_one_out(held, y, alphas, weights, score, X.dtype)
             fits = []
             for k, alpha in enumerate(np.atleast_1d(self.alpha_)):

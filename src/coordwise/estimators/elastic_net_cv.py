@@ -167,9 +167,6 @@ class ElasticNetCV(CrossValidated, Regressor):
         near = points(whole, [chosen.penalty], callback=watch, **self._options())[0]
         return self._run(chosen, start=chosen.from_primal(near.w, near.c), watch=watch)
 
-    def _penalty(self, total: float) -> Penalty:
-        return self._elastic_net(self.alpha_, self.l1_ratio_)
-
     def _model(self, X: Any, targets: FloatArray, weights: FloatArray | None) -> LinearModel:
         penalty = self._elastic_net(1.0, 0.5)  # of no consequence: `path` gives it others
         return LinearModel(ERM(X, targets, penalty=penalty, sample_weight=weights), self.fit_intercept)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin, _fit_context
 from sklearn.linear_model._base import LinearModel as _Predictor
 from sklearn.utils.validation import validate_data
 
-from coordwise.estimators.base import CONSTRAINTS, Linear, weights_of, with_callbacks
+from coordwise.estimators.base import Linear, weights_of, with_callbacks
 from coordwise.fitting.fit import Fit
 from coordwise.losses import Loss, Squared
 from coordwise.penalties import ElasticNet as Penalty
@@ -20,8 +20,6 @@ __all__ = ["Regressor"]
 
 class Regressor(MultiOutputMixin, RegressorMixin, _Predictor, Linear):
     """A linear regressor: subclasses give a loss and a penalty."""
-
-    _parameter_constraints: ClassVar[dict[str, Any]] = CONSTRAINTS
 
     def _loss(self) -> Loss:
         return Squared()
