@@ -65,6 +65,12 @@ def paper_dataset():
     return get
 
 
+@pytest.fixture(scope="session")
+def small_data():
+    """A stand-in for w8a, a hundredth of its size."""
+    return datasets.stand_in("w8a", scale=0.01)
+
+
 @dataclass(frozen=True)
 class Reproduction:
     """A finished `coordwise reproduce`: its command line, what it printed, and its folder."""

@@ -7,8 +7,10 @@ import pytest
 
 from coordwise.experiments import paper
 from coordwise.experiments.charts import COLUMNS
-from coordwise.experiments.claims import _CHECKS, Verdict, check_claims, speedups
+from coordwise.experiments.claims import CHECKS, check_claims
+from coordwise.experiments.speedups import speedups
 from coordwise.experiments.units import Finding
+from coordwise.experiments.verdicts import Verdict
 
 N, PASSES, FACTOR = 100, 6.0, 1.5
 HOLDS, PARTLY, FAILS, OPEN = Verdict.HOLDS, Verdict.PARTLY, Verdict.FAILS, Verdict.OPEN
@@ -132,7 +134,7 @@ def change(findings, keys, **changes):
 
 def test_everything_holds_where_everything_is_as_the_paper_says(findings):
     claims = check_claims(findings, real=True)
-    assert len(claims) == len(_CHECKS) == 26
+    assert len(claims) == len(CHECKS) == 26
     assert {claim.text: claim.verdict for claim in claims if claim.verdict is not HOLDS} == {}
     assert len({(claim.source, claim.text) for claim in claims}) == 26
     assert all(claim.measured and claim.test for claim in claims)

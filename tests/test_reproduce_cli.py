@@ -16,7 +16,7 @@ import pytest
 
 from coordwise.experiments import EXPERIMENTS, paper
 from coordwise.experiments.charts import COLUMNS, FAMILIES
-from coordwise.experiments.claims import _CHECKS
+from coordwise.experiments.claims import CHECKS
 
 image = pytest.importorskip("matplotlib.image")
 
@@ -132,7 +132,7 @@ def test_the_numbers_of_the_tables(reproduction):
 def test_the_claims_are_complete(reproduction):
     rows = read_csv(reproduction.folder / "data" / "claims.csv")
     assert list(rows[0]) == ["source", "text", "test", "measured", "verdict"]
-    assert len(rows) == len(_CHECKS)
+    assert len(rows) == len(CHECKS)
     assert {row["verdict"] for row in rows} <= {"holds", "holds in part", "does not hold", "undecided"}
     assert all(row["measured"] for row in rows)
     for row in rows:

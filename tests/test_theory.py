@@ -1,9 +1,10 @@
-"""Tables 2 and 3 to the printed digits, Table 1, and the bounds of Theorems 5.1 and 6.1 over seeds."""
+"""Tables 2 and 3 to the printed digits, Table 1, and the bounds of Theorems 5.1 and 6.1 over seeds; refusals."""
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from conftest import unequal_rows
+from problem_cases import refused
 
 import coordwise as cw
 from coordwise import theory
@@ -149,3 +150,82 @@ def test_constants_can_be_recomputed():
     assert c.iterations_per_pass == pytest.approx((A != 0).sum() / (p @ (A != 0).sum(1)))
     assert c.rate_per_pass == pytest.approx((1 - c.tau) ** c.iterations_per_pass)
     assert c.speedup == pytest.approx(theory.speedup(L, beta=0.4))
+
+
+# Wrong arguments
+
+THEORY = {
+    "S": lambda L=(1.0, 4.0), **k: cw.theory.S(L, **({"alpha": 0.5} | k)),
+    "speedup": lambda L=(1.0, 4.0), **k: cw.theory.speedup(L, **k),
+    "iterations": lambda L=(1.0, 4.0), **k: cw.theory.iterations(L, **({"epsilon": 1e-3, "sigma": 0.1} | k)),
+    "strongly_convex_bound": lambda L=(1.0, 4.0), **k: cw.theory.strongly_convex_bound(
+        L, **({"sigma": 0.1, "beta": 0.0, "T": 10, "gap0": 1.0, "distance": 1.0} | k)
+    ),
+    "ns_bound": lambda L=(1.0, 4.0), **k: cw.theory.ns_bound(L, **({"beta": 0.0, "T": 10, "distance": 1.0} | k)),
+}
+
+
+@pytest.mark.parametrize("name", THEORY)
+def test_theory_checks_the_smoothness_parameters(name):
+    function = THEORY[name]
+    assert function() > 0
+    for wrong in (np.ones((2, 2)), 1.0):
+        with refused(r"^L has shape .*; it must have shape \(any,\)"):
+            function(wrong)
+    for wrong in ([], [0.0, 0.0], [1.0, -1.0]):
+        with refused(r"^L must be non-negative with at least one positive entry"):
+            function(wrong)
+    with refused(r"^L holds NaN or infinity"):
+        function([1.0, np.nan])
+    for wrong in ("L", None, ["a"], [1j]):
+        with refused(r"^L must be an array of real numbers", TypeError):
+            function(wrong)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "error", "message"),
+    [
+        ("S", dict(alpha=np.nan), ValueError, r"^alpha=nan is not a finite number; it must be finite"),
+        ("S", dict(alpha="half"), TypeError, r"^alpha must be a real number, not str"),
+        ("speedup", dict(beta=2), ValueError, r"^beta=2 is out of range; it must be >= 0 and <= 1"),
+        ("speedup", dict(weights=[1.0]), ValueError, r"^weights has shape \(1,\); it must have shape \(2,\)"),
+        ("speedup", dict(weights=[1.0, 0.0]), ValueError, r"^weights must be positive"),
+        ("iterations", dict(method="apgc"), ValueError, r"^method='apgc' is not known. Did you mean 'apcg'\?"),
+        ("iterations", dict(method="apcg"), ValueError, r"^apcg has a bound for beta=1 only; pass beta=1"),
+        ("iterations", dict(beta=-1), ValueError, r"^beta=-1 is out of range"),
+        ("iterations", dict(epsilon=0), ValueError, r"^epsilon=0 is out of range; it must be > 0"),
+        ("iterations", dict(sigma=0), ValueError, r"^sigma=0 is out of range; it must be > 0"),
+        ("iterations", dict(distance=1.0), ValueError, r"^give either sigma .* or distance"),
+        ("iterations", dict(sigma=None), ValueError, r"^give either sigma .* or distance"),
+        ("iterations", dict(sigma=None, distance=-1.0), ValueError, r"^distance=-1.0 is out of range; it must be >= 0"),
+        ("strongly_convex_bound", dict(sigma=0.0), ValueError, r"^sigma=0.0 is out of range; it must be > 0"),
+        ("strongly_convex_bound", dict(sigma=-1.0), ValueError, r"^sigma=-1.0 is out of range; it must be > 0"),
+        ("strongly_convex_bound", dict(beta=2.0), ValueError, r"^beta=2.0 is out of range; it must be >= 0 and <= 1"),
+        ("strongly_convex_bound", dict(T=-1), ValueError, r"^T=-1 is out of range; it must be >= 0"),
+        ("strongly_convex_bound", dict(gap0="a"), TypeError, r"^gap0 must be a real number, not str"),
+        ("strongly_convex_bound", dict(gap0=-1.0), ValueError, r"^gap0=-1.0 is out of range; it must be >= 0"),
+        ("strongly_convex_bound", dict(distance=np.nan), ValueError, r"^distance=nan is not a finite number"),
+        ("ns_bound", dict(beta=2.0), ValueError, r"^beta=2.0 is out of range; it must be >= 0 and <= 1"),
+        ("ns_bound", dict(T=-1), ValueError, r"^T=-1 is out of range; it must be >= 0"),
+        ("ns_bound", dict(T="ten"), TypeError, r"^T must be .*, not str"),
+        ("ns_bound", dict(distance=-1.0), ValueError, r"^distance=-1.0 is out of range; it must be >= 0"),
+    ],
+)
+def test_theory_refuses_wrong_options(name, options, error, message):
+    with refused(message, error):
+        THEORY[name](**options)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ((1.0, 0.0), ValueError, r"^sigma=0.0 is out of range; it must be > 0"),
+        ((1.0, -1.0), ValueError, r"^sigma=-1.0 is out of range; it must be > 0"),
+        ((1.0, np.nan), ValueError, r"^sigma=nan is not a finite number"),
+        ((-1.0, 1.0), ValueError, r"^Theta=-1.0 is out of range"),
+        (("a", 1.0), TypeError, r"^Theta must be a real number, not str"),
+    ],
+)
+def test_coupling_refuses_wrong_arguments(arguments, error, message):
+    with refused(message, error):
+        cw.theory.coupling(*arguments)

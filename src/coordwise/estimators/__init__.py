@@ -39,13 +39,17 @@ result_ : Fit
     With the dual variables, and the results of the single runs.
 """
 
-from coordwise.estimators.classification import LinearSVC, LogisticRegression, RidgeClassifier
-from coordwise.estimators.cross_validation import ElasticNetCV, LassoCV
+from coordwise.estimators.alpha_path import Path
+from coordwise.estimators.elastic_net import ElasticNet, Lasso
+from coordwise.estimators.elastic_net_cv import ElasticNetCV, LassoCV
 from coordwise.estimators.huber import HuberRegressor
+from coordwise.estimators.l2l1 import L2L1Regressor
+from coordwise.estimators.logistic import LogisticRegression
 from coordwise.estimators.logistic_cv import LogisticRegressionCV
 from coordwise.estimators.logistic_path import PathOverC
-from coordwise.estimators.regression import ElasticNet, L2L1Regressor, Lasso, LinearSVR, Path, Ridge
+from coordwise.estimators.ridge import Ridge, RidgeClassifier
 from coordwise.estimators.ridge_cv import RidgeClassifierCV, RidgeCV
+from coordwise.estimators.svm import LinearSVC, LinearSVR
 
 __all__ = [
     "ElasticNet",

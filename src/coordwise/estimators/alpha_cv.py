@@ -16,7 +16,6 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from coordwise.erm import ERM
 from coordwise.estimators.base import CONSTRAINTS, Linear
-from coordwise.estimators.classification import RidgeClassifier
 from coordwise.estimators.folds import (
     CrossValidated,
     Fold,
@@ -27,7 +26,7 @@ from coordwise.estimators.folds import (
     score_params,
     warn_of_folds,
 )
-from coordwise.estimators.regression import Ridge
+from coordwise.estimators.ridge import Ridge, RidgeClassifier
 from coordwise.fitting.fit import Fit
 from coordwise.fitting.leave_one_out import LeaveOneOut
 from coordwise.fitting.model import LinearModel
@@ -74,9 +73,7 @@ class AlphaCV(CrossValidated, Linear):
         alphas = self._alphas()
         whole = self._model(X, targets, weights)
         if self.cv is None:
-            held = LeaveOneOut(
-                X, targets, weights, intercept=bool(self.fit_intercept), svd=getattr(self, "gcv_mode", None) == "svd"
-            )
+            held = LeaveOneOut(X, targets, weights, intercept=bool(self.fit_intercept), svd=self.gcv_mode == "svd")
             self._leave_one_out(held, y, alphas, weights, score, X.dtype)
             fits = []
             for k, alpha in enumerate(np.atleast_1d(self.alpha_)):

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval
 
 from coordwise.estimators.base import CONSTRAINTS
-from coordwise.estimators.regression import _Regressor
+from coordwise.estimators.regressor import Regressor
 from coordwise.estimators.warn import warn
 from coordwise.fitting.fit import Fit
 from coordwise.fitting.model import Candidate
@@ -27,7 +27,7 @@ SMALLEST = 10 * np.finfo(np.float64).eps  # the scale that scikit-learn stops at
 BOTTOM = float(np.log(SMALLEST))
 
 
-class HuberRegressor(_Regressor):
+class HuberRegressor(Regressor):
     """minimise over w, c, sigma > 0   sum_i s_i (sigma + sigma H((y_i - <x_i, w> - c)/sigma)) + alpha |w|^2.
 
     H(z) = z^2 up to |z| = epsilon and 2 epsilon |z| - epsilon^2 beyond. With the same parameters the solution is that

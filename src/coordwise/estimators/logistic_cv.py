@@ -14,8 +14,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metadata_routing import UNUSED, process_routing
 
 from coordwise.estimators.base import CONSTRAINTS, with_callbacks
-from coordwise.estimators.classification import LogisticRegression, _Classifier, _signs
+from coordwise.estimators.classifier import Classifier, signs_of
 from coordwise.estimators.folds import CrossValidated, Fold, folds_of, halves, in_threads, prepare, warn_of_folds
+from coordwise.estimators.logistic import LogisticRegression
 from coordwise.estimators.logistic_path import grid_of, logistic_model, over_C
 from coordwise.fitting.fit import Fit
 from coordwise.fitting.path import Point
@@ -25,7 +26,7 @@ from coordwise.validation import FloatArray
 __all__ = ["LogisticRegressionCV"]
 
 
-class LogisticRegressionCV(CrossValidated, _Classifier):
+class LogisticRegressionCV(CrossValidated, Classifier):
     """`LogisticRegression` with C and l1_ratio chosen by cross-validation.
 
     minimise over w, c   C sum_i s_i log(1 + exp(-b_i (<x_i, w> + c))) + (1 - l1_ratio)/2 |w|^2 + l1_ratio |w|_1,
@@ -201,7 +202,7 @@ of shape (n_folds, n_l1_ratios, n_cs, n_classes, n_dof)
         def build(A: Any, signs: FloatArray, own: FloatArray | None) -> Any:
             return logistic_model(A, signs, own, intercept=intercept)
 
-        signs = _signs(codes if len(self.classes_) == 2 else codes % 2, 2)  # more classes have no use for them
+        signs = signs_of(codes if len(self.classes_) == 2 else codes % 2, 2)  # more classes have no use for them
         folds = prepare(build, X, signs, weights, splits, self.n_jobs)
         order = np.argsort(Cs, kind="stable")
         shape = (len(folds), len(Cs), len(ratios))
@@ -295,7 +296,7 @@ of shape (n_folds, n_l1_ratios, n_cs, n_classes, n_dof)
             one.class_weight = None
             (last,) = one._fit_classes(X, codes, codes, weights, watch)
             return last, C, ratio
-        model = logistic_model(X, _signs(codes, 2), weights, intercept=bool(self.fit_intercept))
+        model = logistic_model(X, signs_of(codes, 2), weights, intercept=bool(self.fit_intercept))
         model = model.penalised(one._penalty(model.total))
         w, c = (np.mean([getattr(point, name) for point in found[:, *at]], axis=0) for name in ("w", "c"))
         start = model.from_primal(w, c if self.fit_intercept else None)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from coordwise.erm import ERM
+from coordwise.estimators.classifier import signs_of
 from coordwise.fitting.model import LinearModel
 from coordwise.fitting.path import Point, points
 from coordwise.losses import Logistic
@@ -65,8 +66,7 @@ def over_C(
     total = float(X.shape[0] if weights is None else weights.sum())
     if len(one.classes_) == 2:
         if model is None:
-            signs = np.where(codes == 1, 1.0, -1.0)[:, None]
-            model = logistic_model(X, signs, weights, intercept=bool(one.fit_intercept))
+            model = logistic_model(X, signs_of(codes, 2), weights, intercept=bool(one.fit_intercept))
         penalties = []
         for C in Cs:
             one.C = float(C)

@@ -10,15 +10,15 @@ from sklearn.utils._param_validation import StrOptions
 
 from coordwise.estimators.alpha_cv import AlphaCV
 from coordwise.estimators.base import with_callbacks
-from coordwise.estimators.classification import _Classifier, _signs
-from coordwise.estimators.regression import _Regressor
+from coordwise.estimators.classifier import Classifier, signs_of
+from coordwise.estimators.regressor import Regressor
 from coordwise.fitting.fit import Fit
 from coordwise.validation import FloatArray
 
 __all__ = ["RidgeCV", "RidgeClassifierCV"]
 
 
-class RidgeCV(AlphaCV, _Regressor):
+class RidgeCV(AlphaCV, Regressor):
     """`Ridge` with alpha chosen by cross-validation: minimise sum_i s_i (y_i - <x_i, w> - c)^2 + alpha |w|^2.
 
     By default every sample is left out in turn, exactly, by one eigendecomposition for all alphas: of a matrix of the
@@ -141,7 +141,7 @@ class RidgeCV(AlphaCV, _Regressor):
         return self._choose(X, y, targets, weights, watch, split, score)
 
 
-class RidgeClassifierCV(AlphaCV, _Classifier):
+class RidgeClassifierCV(AlphaCV, Classifier):
     """`RidgeClassifier` with alpha chosen by cross-validation; see `RidgeCV`.
 
     With the same parameters the choice and the solution are those of ``sklearn.linear_model.RidgeClassifierCV``.
@@ -241,5 +241,5 @@ class RidgeClassifierCV(AlphaCV, _Classifier):
         self, X: Any, y: Any, codes: Any, weights: FloatArray | None, watch: Any, split: Any = None, score: Any = None
     ) -> list[Fit]:
         weights = self._weighted(y, codes, weights)
-        targets = _signs(codes, len(self.classes_))
+        targets = signs_of(codes, len(self.classes_))
         return [self._choose(X, y, targets, weights, watch, split, score)]

@@ -1,172 +1,43 @@
-"""The paper's claims, each with what was measured and whether it holds by a stated test.
-
-The paper counts passes and does not say whether n iterations are one; here a claim about speed is tested on both axes,
-entries touched / nnz and iterations / n, and holds if it does on both.
-"""
+"""The paper's claims, each with what was measured and whether it holds by a stated test."""
 
 from __future__ import annotations
 
-import enum
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from itertools import pairwise
-from typing import Any
 
 from coordwise.experiments import curves, paper
-from coordwise.experiments.units import Finding
+from coordwise.experiments.speedups import as_run
+from coordwise.experiments.verdicts import (
+    AXES,
+    SHALLOW,
+    Claim,
+    Findings,
+    Missing,
+    Outcomes,
+    Ratios,
+    charts_in,
+    counted,
+    known,
+    listed,
+    need,
+    on_both_axes,
+    verdict_of,
+)
 
-__all__ = ["Claim", "Verdict", "check_claims", "speedups"]
-
-Findings = Mapping[str, Finding]
-Outcomes = dict[curves.X, list[bool | None]]
-AXES: tuple[curves.X, ...] = ("passes", "iterations")
-SHALLOW = 0.1  # ratios read where a tenth of the first distance is left, or more, say nothing
-
-
-class Verdict(enum.StrEnum):
-    """Whether a claim holds here."""
-
-    HOLDS = "holds"
-    PARTLY = "holds in part"
-    FAILS = "does not hold"
-    OPEN = "undecided"
-
-
-@dataclass(frozen=True)
-class Claim:
-    """One claim: where the paper makes it, the test, what was measured, and the verdict."""
-
-    source: str
-    text: str
-    test: str
-    measured: str
-    verdict: Verdict
+__all__ = ["CHECKS", "check_claims"]
 
 
 def check_claims(findings: Findings, real: bool) -> list[Claim]:
     """All claims that the findings at hand allow to check; `real` tells whether they come from the paper's data."""
-    return [claim for check in _CHECKS if (claim := _attempt(check, findings, real)) is not None]
+    return [claim for check in CHECKS if (claim := _attempt(check, findings, real)) is not None]
 
 
 def _attempt(check: Callable[[Findings, bool], Claim], findings: Findings, real: bool) -> Claim | None:
     try:
         return check(findings, real)
-    except _Missing:
+    except Missing:
         return None
-
-
-class _Missing(Exception):
-    """A chart that a claim needs has not been computed."""
-
-
-def _need(findings: Findings, key: str) -> Finding:
-    if key not in findings:
-        raise _Missing(key)
-    return findings[key]
-
-
-def _charts(findings: Findings, family: str, dataset: str | None = None) -> list[Finding]:
-    """The charts of a family, by dataset and lambda, or by r."""
-    if family == "system":
-        return [_need(findings, f"system-{round(100 * share)}") for share in paper.SHARES]
-    names = paper.DATASETS if dataset is None else (dataset,)
-    keys = [(name, lam) for name in names for lam in paper.LAMBDAS[name][: 1 if family == "beta" else 3]]
-    return [_need(findings, f"{family}-{name}-{lam:g}") for name, lam in keys]
-
-
-def speedups(findings: Findings) -> dict[str, list[Any]]:
-    """NU_ACDM against ACDM in every chart that has both: theory and measurement.
-
-    `theory` is the paper's factor, `as_run` the ratio of the iteration bounds with the constants ACDM's proof
-    guarantees; the measured columns say how many times sooner NU_ACDM is down at the lowest distance that both come
-    down to, `depth` times the distance at the start.
-    """
-    names = ("chart", "theory", "as_run", "iterations", "passes", "primal_passes", "depth")
-    table: dict[str, list[Any]] = {name: [] for name in names}
-    for key, finding in findings.items():
-        lines = finding.facts.get("lines", {})
-        if not {"ACDM", "NU_ACDM"} <= lines.keys():
-            continue
-        primal = math.nan
-        if not key.startswith("system"):
-            primal = curves.speedup(finding, "ACDM", "NU_ACDM", "passes", "primal")
-        row = (
-            key,
-            lines["NU_ACDM"]["speedup"],
-            _as_run(finding),
-            curves.speedup(finding, "ACDM", "NU_ACDM", "iterations"),
-            curves.speedup(finding, "ACDM", "NU_ACDM", "passes"),
-            primal,
-            curves.depth(finding, ("ACDM", "NU_ACDM")),
-        )
-        for name, value in zip(names, row, strict=True):
-            table[name].append(value)
-    return table
-
-
-def _as_run(finding: Finding) -> float:
-    """The ratio of the iteration bounds with the constants that the runs used."""
-    slow, fast = finding.facts["lines"]["ACDM"], finding.facts["lines"]["NU_ACDM"]
-    if slow["tau"] is not None:
-        return float(fast["tau"] / slow["tau"])
-    return math.sqrt(slow["Theta"] / fast["Theta"])
-
-
-def _all(outcomes: Sequence[bool | None]) -> Verdict:
-    """The verdict from single outcomes; None is one that could not be read."""
-    known = [outcome for outcome in outcomes if outcome is not None]
-    if not known:
-        return Verdict.OPEN
-    if all(known):
-        return Verdict.HOLDS
-    return Verdict.PARTLY if any(known) else Verdict.FAILS
-
-
-def _times(values: Sequence[float]) -> str:
-    return ", ".join("–" if math.isnan(value) else f"{value:.2f}" for value in values)
-
-
-def _count(outcomes: Sequence[bool | None], what: str = "charts") -> str:
-    open_ = sum(outcome is None for outcome in outcomes)
-    return f"{sum(outcome is True for outcome in outcomes)} of {len(outcomes)} {what}" + (
-        f" ({open_} too shallow to tell)" if open_ else ""
-    )
-
-
-class _Ratios:
-    """How many times sooner `fast` is down than `slow`, chart by chart, on both axes."""
-
-    def __init__(self, charts: Sequence[Finding], slow: str, fast: str) -> None:
-        self.values = {x: [curves.speedup(chart, slow, fast, x) for chart in charts] for x in AXES}
-        self.shallow = [curves.depth(chart, (slow, fast)) > SHALLOW for chart in charts]
-
-    def test(self, holds: Callable[[float, int], bool]) -> Outcomes:
-        """`holds(ratio, k)` for every chart k on each axis; None where the ratio says nothing."""
-        return {
-            x: [
-                None if shallow or math.isnan(value) else holds(value, k)
-                for k, (value, shallow) in enumerate(zip(values, self.shallow, strict=True))
-            ]
-            for x, values in self.values.items()
-        }
-
-    def __str__(self) -> str:
-        return "; ".join(f"{x} {_times(values)}" for x, values in self.values.items())
-
-
-def _both(
-    source: str,
-    text: str,
-    test: str,
-    outcomes: Outcomes,
-    numbers: object,
-    what: str = "charts",
-) -> Claim:
-    """A claim about speed from its outcomes on both axes."""
-    counts = ", ".join(f"{x}: {_count(found, what)}" for x, found in outcomes.items())
-    verdict = _all([outcome for found in outcomes.values() for outcome in found])
-    return Claim(source, text, test, f"{counts}. {numbers}", verdict)
 
 
 def _faster(
@@ -175,9 +46,9 @@ def _faster(
     """The claim that `fast` is faster than `slow` in all charts."""
 
     def check(findings: Findings, real: bool) -> Claim:
-        ratios = _Ratios(_charts(findings, family, dataset), slow, fast)
+        ratios = Ratios(charts_in(findings, family, dataset), slow, fast)
         test = f"{slow} / {fast} >= {at_least:g}"
-        return _both(source, text, test, ratios.test(lambda value, _: value >= at_least), ratios)
+        return on_both_axes(source, text, test, ratios.test(lambda value, _: value >= at_least), ratios)
 
     return check
 
@@ -186,13 +57,13 @@ def _by_theory(source: str, what: str, family: str) -> Callable[[Findings, bool]
     """The claim that NU_ACDM is faster than ACDM by the theoretical factor, which counts iterations."""
 
     def check(findings: Findings, real: bool) -> Claim:
-        charts = _charts(findings, family)
+        charts = charts_in(findings, family)
         theory = [chart.facts["lines"]["NU_ACDM"]["speedup"] for chart in charts]
-        ratios = _Ratios(charts, "ACDM", "NU_ACDM")
+        ratios = Ratios(charts, "ACDM", "NU_ACDM")
         outcomes = ratios.test(lambda value, k: value >= 0.97 * theory[k])
-        numbers = f"theory {_times(theory)}; with the constants as run {_times([_as_run(c) for c in charts])}; {ratios}"
+        numbers = f"theory {listed(theory)}; with the constants as run {listed([as_run(c) for c in charts])}; {ratios}"
         text = f"{what}: NU_ACDM is faster than ACDM by the theoretical factor."
-        return _both(source, text, "ACDM / NU_ACDM >= 0.97 times the factor", outcomes, numbers)
+        return on_both_axes(source, text, "ACDM / NU_ACDM >= 0.97 times the factor", outcomes, numbers)
 
     return check
 
@@ -204,20 +75,20 @@ def _grows(source: str, what: str, family: str) -> Callable[[Findings, bool], Cl
         outcomes: Outcomes = {x: [] for x in AXES}
         shown = []
         for dataset in paper.DATASETS:
-            ratios = _Ratios(_charts(findings, family, dataset), "ACDM", "NU_ACDM")
+            ratios = Ratios(charts_in(findings, family, dataset), "ACDM", "NU_ACDM")
             for x, gains in ratios.values.items():
                 falls = all(a >= 0.98 * b for a, b in pairwise(gains)) and gains[0] > gains[-1]
-                outcomes[x].append(None if any(ratios.shallow) else _known(falls, *gains))
+                outcomes[x].append(None if any(ratios.shallow) else known(falls, *gains))
             shown.append(f"{dataset}: {ratios}")
         test = "ACDM / NU_ACDM falls as lambda grows (2 % allowed from one to the next), on each dataset"
         text = f"{what}: the smaller lambda, the greater the improvement."
-        return _both(source, text, test, outcomes, ". ".join(shown), "datasets")
+        return on_both_axes(source, text, test, outcomes, ". ".join(shown), "datasets")
 
     return check
 
 
 def _table_1(findings: Findings, real: bool) -> Claim:
-    columns = _need(findings, "table1").columns
+    columns = need(findings, "table1").columns
     rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     ratios = [row["measured"] / row["bound"] for row in rows]
     outcomes: list[bool | None] = [
@@ -233,14 +104,14 @@ def _table_1(findings: Findings, real: bool) -> Claim:
         "measured iterations <= 2 times the bound (the constants hidden in O(.) are small)",
         f"{sum(outcome is True for outcome in outcomes)} of {len(rows)} cells{spread}"
         + (f"; of {left} the bound lies beyond the length of the runs" if left else ""),
-        _all(outcomes),
+        verdict_of(outcomes),
     )
 
 
 def _table_2(findings: Findings, real: bool) -> Claim:
     errors, equal = [], []
     for dataset in paper.DATASETS:
-        columns = _need(findings, f"table2-{dataset}").columns
+        columns = need(findings, f"table2-{dataset}").columns
         for printed, computed in zip(columns["printed"], columns["computed"], strict=True):
             errors.append(abs(computed / printed - 1))
             equal.append(round(computed, 5) == printed if real else errors[-1] <= 0.01)
@@ -250,12 +121,12 @@ def _table_2(findings: Findings, real: bool) -> Claim:
         "The nine theoretical speed-up factors.",
         what,
         f"{sum(equal)} of 9 {what}; largest relative difference {max(errors):.1e}",
-        _all(equal),
+        verdict_of(equal),
     )
 
 
 def _table_3(findings: Findings, real: bool) -> Claim:
-    columns = _need(findings, "table3").columns
+    columns = need(findings, "table3").columns
     printed = [paper.TABLE_3[share] for share in columns["share"]]
     digits = [len(text.partition(".")[2]) for text in printed]
     equal = [round(c, d) == float(p) for c, p, d in zip(columns["computed"], printed, digits, strict=True)]
@@ -264,13 +135,13 @@ def _table_3(findings: Findings, real: bool) -> Claim:
         "The six theoretical speed-up factors for linear systems.",
         "equal to the printed digits for 300, 236, 167, 115, 61 and 25 long rows",
         f"{sum(equal)} of 6 equal",
-        _all(equal),
+        verdict_of(equal),
     )
 
 
 def _linear_rate(findings: Findings, real: bool) -> Claim:
     outcomes, ratios = [], []
-    for chart in [c for family in ("ridge", "lasso", "system") for c in _charts(findings, family)]:
+    for chart in [c for family in ("ridge", "lasso", "system") for c in charts_in(findings, family)]:
         tau = chart.facts["lines"]["NU_ACDM"]["tau"]
         fall, steps = curves.fall(chart, "NU_ACDM")
         ratios.append((fall + math.log(2)) / (-steps * math.log1p(-tau)) if steps else 0.0)
@@ -279,18 +150,18 @@ def _linear_rate(findings: Findings, real: bool) -> Claim:
         "Theorem 5.1",
         "NU_ACDM converges linearly, by a factor of 1 - tau per iteration or better.",
         "distance after T iterations <= 2 (1 - tau)^T times that at the start, over the whole of each chart",
-        f"{_count(outcomes)}. The exponent is {min(ratios):.2f} to {max(ratios):.2f} times that of the bound",
-        _all(outcomes),
+        f"{counted(outcomes)}. The exponent is {min(ratios):.2f} to {max(ratios):.2f} times that of the bound",
+        verdict_of(outcomes),
     )
 
 
 def _news20_most(findings: Findings, real: bool) -> Claim:
-    every = {name: _Ratios(_charts(findings, "ridge", name), "ACDM", "NU_ACDM") for name in paper.DATASETS}
+    every = {name: Ratios(charts_in(findings, "ridge", name), "ACDM", "NU_ACDM") for name in paper.DATASETS}
     outcomes: Outcomes = {
         x: [
             None
             if any(ratios.shallow[k] for ratios in every.values())
-            else _known(
+            else known(
                 every["news20"].values[x][k] >= max(every["w8a"].values[x][k], every["covtype"].values[x][k]),
                 *(ratios.values[x][k] for ratios in every.values()),
             )
@@ -298,7 +169,7 @@ def _news20_most(findings: Findings, real: bool) -> Claim:
         ]
         for x in AXES
     }
-    return _both(
+    return on_both_axes(
         "Section 7.1",
         "Ridge regression: news20, whose norms are least uniform, gains most.",
         "ACDM / NU_ACDM is largest on news20 in each column of charts",
@@ -309,7 +180,7 @@ def _news20_most(findings: Findings, real: bool) -> Claim:
 
 
 def _primal(findings: Findings, real: bool) -> Claim:
-    charts = _charts(findings, "ridge")
+    charts = charts_in(findings, "ridge")
     dual = [curves.speedup(chart, "ACDM", "NU_ACDM", "passes") for chart in charts]
     primal = [curves.speedup(chart, "ACDM", "NU_ACDM", "passes", "primal") for chart in charts]
     shallow = [curves.depth(chart, ("ACDM", "NU_ACDM"), "primal") > SHALLOW for chart in charts]
@@ -318,14 +189,14 @@ def _primal(findings: Findings, real: bool) -> Claim:
         "Figure 7",
         "Ridge regression: the speed-up on the dual translates to the primal objective.",
         "passes ACDM / NU_ACDM in the primal distance >= 0.9 times that in the dual distance",
-        f"{_count(outcomes)}. Dual {_times(dual)}; primal {_times(primal)}",
-        _all(outcomes),
+        f"{counted(outcomes)}. Dual {listed(dual)}; primal {listed(primal)}",
+        verdict_of(outcomes),
     )
 
 
 def _apcg_similar(findings: Findings, real: bool) -> Claim:
-    ratios = _Ratios(_charts(findings, "l2l1"), "APCG", "NU_ACDM")
-    return _both(
+    ratios = Ratios(charts_in(findings, "l2l1"), "APCG", "NU_ACDM")
+    return on_both_axes(
         "Section 7.2",
         "l2-l1 penalty regression: APCG performs extremely well, similar to NU_ACDM^ns.",
         "APCG / NU_ACDM^ns between 0.8 and 1.25 (below 1, APCG is faster)",
@@ -340,18 +211,13 @@ def _betas(findings: Findings, x: curves.X) -> dict[str, dict[str, float]]:
     nan for all of them where that level is too shallow to tell.
     """
     found = {}
-    for dataset, chart in zip(paper.DATASETS, _charts(findings, "beta"), strict=True):
+    for dataset, chart in zip(paper.DATASETS, charts_in(findings, "beta"), strict=True):
         labels = curves.labels_of(chart)
         level = curves.level_of(chart, labels)
         times = {label: curves.reach(curves.curves_of(chart, label, x), level) for label in labels}
         deep = curves.depth(chart, labels) <= SHALLOW and min(times.values()) > 0
         found[dataset] = times if deep else dict.fromkeys(times, math.nan)
     return found
-
-
-def _known(outcome: bool, *values: float) -> bool | None:
-    """The outcome, unless one of the numbers it rests on is none."""
-    return None if any(math.isnan(value) for value in values) else outcome
 
 
 def _label(beta: float) -> str:
@@ -366,9 +232,9 @@ def _small_beta(findings: Findings, real: bool) -> Claim:
         outcomes[x] = []
         for dataset, found in every.items():
             times = [found[_label(beta)] / found[_label(0)] for beta in paper.BETAS]
-            outcomes[x].append(_known(all(b >= 0.98 * a for a, b in pairwise(times)), *times))
-            shown.append(f"{dataset}, {x} {_times(times)}")
-    return _both(
+            outcomes[x].append(known(all(b >= 0.98 * a for a, b in pairwise(times)), *times))
+            shown.append(f"{dataset}, {x} {listed(times)}")
+    return on_both_axes(
         "Section 7.3",
         "l2-l1 penalty regression: smaller beta is preferable.",
         "the work does not shrink from each beta to the next larger one (2 % allowed)",
@@ -386,9 +252,9 @@ def _beta_covtype(findings: Findings, real: bool) -> Claim:
         for dataset, found in _betas(findings, x).items():
             values = [found[_label(beta)] for beta in paper.BETAS]
             spread[dataset] = max(values) / min(values)
-        outcomes[x] = [_known(spread["covtype"] <= min(spread["news20"], spread["w8a"]), *spread.values())]
-        shown.append(f"{x}: " + ", ".join(f"{name} {_times([value])}" for name, value in spread.items()))
-    return _both(
+        outcomes[x] = [known(spread["covtype"] <= min(spread["news20"], spread["w8a"]), *spread.values())]
+        shown.append(f"{x}: " + ", ".join(f"{name} {listed([value])}" for name, value in spread.items()))
+    return on_both_axes(
         "Section 7.3",
         "l2-l1 penalty regression: the choice of beta matters less on covtype.",
         "slowest beta / fastest beta is smallest on covtype",
@@ -405,9 +271,9 @@ def _apcg_worse(findings: Findings, real: bool) -> Claim:
         outcomes[x] = []
         for dataset, found in _betas(findings, x).items():
             times = [found["APCG"] / found[_label(beta)] for beta in paper.BETAS[:-1]]
-            outcomes[x].append(_known(min(times) >= 1, *times))
-            shown.append(f"{dataset}, {x} {_times(times)}")
-    return _both(
+            outcomes[x].append(known(min(times) >= 1, *times))
+            shown.append(f"{dataset}, {x} {listed(times)}")
+    return on_both_axes(
         "Section 7.2",
         "l2-l1 penalty regression: APCG is slightly worse than NU_ACDM^ns with beta from 0 to 0.8, on all datasets.",
         "APCG / (beta) >= 1 for beta = 0, .2, .4, .6, .8",
@@ -419,61 +285,61 @@ def _apcg_worse(findings: Findings, real: bool) -> Claim:
 
 def _apcg_is_beta_1(findings: Findings, real: bool) -> Claim:
     ratios = [found["APCG"] / found[_label(1)] for found in _betas(findings, "passes").values()]
-    outcomes = [_known(abs(ratio - 1) <= 0.05, ratio) for ratio in ratios]
+    outcomes = [known(abs(ratio - 1) <= 0.05, ratio) for ratio in ratios]
     return Claim(
         "Section 7.3",
         "l2-l1 penalty regression: APCG behaves like NU_ACDM^ns with beta = 1.",
         "APCG / (beta = 1) within 5 % of 1",
-        f"{_count(outcomes)}. {_times(ratios)}: without strong convexity both are the same recursion, step by step",
-        _all(outcomes),
+        f"{counted(outcomes)}. {listed(ratios)}: without strong convexity both are the same recursion, step by step",
+        verdict_of(outcomes),
     )
 
 
 def _kaczmarz(findings: Findings, real: bool) -> Claim:
-    charts = _charts(findings, "system")
-    every = {fast: _Ratios(charts, "Kaczmarz", fast) for fast in ("ACDM", "NU_ACDM")}
+    charts = charts_in(findings, "system")
+    every = {fast: Ratios(charts, "Kaczmarz", fast) for fast in ("ACDM", "NU_ACDM")}
     outcomes = [o for ratios in every.values() for o in ratios.test(lambda value, _: value > 1)["passes"]]
     return Claim(
         "Section 8",
         "Linear systems: ACDM and NU_ACDM outperform randomized Kaczmarz.",
         "Kaczmarz / ACDM and Kaczmarz / NU_ACDM > 1 (all rows are equally long: passes are iterations / n)",
-        f"{_count(outcomes, 'comparisons')}. "
-        + "; ".join(f"{fast} {_times(ratios.values['passes'])}" for fast, ratios in every.items()),
-        _all(outcomes),
+        f"{counted(outcomes, 'comparisons')}. "
+        + "; ".join(f"{fast} {listed(ratios.values['passes'])}" for fast, ratios in every.items()),
+        verdict_of(outcomes),
     )
 
 
 def _comparable(findings: Findings, real: bool) -> Claim:
-    ratios = _Ratios(_charts(findings, "system")[:1], "ACDM", "NU_ACDM")
+    ratios = Ratios(charts_in(findings, "system")[:1], "ACDM", "NU_ACDM")
     gain = ratios.values["iterations"][0]
     return Claim(
         "Section 8",
         "Linear systems: NU_ACDM and ACDM are comparable at r = 100 %.",
         "iterations ACDM / NU_ACDM within 10 % of 1",
-        f"{_times([gain])}; all L_i are equal there, and so are the two methods",
-        _all(ratios.test(lambda value, _: abs(value - 1) <= 0.1)["iterations"]),
+        f"{listed([gain])}; all L_i are equal there, and so are the two methods",
+        verdict_of(ratios.test(lambda value, _: abs(value - 1) <= 0.1)["iterations"]),
     )
 
 
 def _small_share(findings: Findings, real: bool) -> Claim:
-    charts = _charts(findings, "system")
-    ratios = _Ratios(charts, "ACDM", "NU_ACDM")
+    charts = charts_in(findings, "system")
+    ratios = Ratios(charts, "ACDM", "NU_ACDM")
     gains = ratios.values["iterations"]
     deep = [math.nan if shallow else gain for gain, shallow in zip(gains, ratios.shallow, strict=True)]
-    outcomes = [_known(b >= 0.97 * a, a, b) for a, b in pairwise(deep)]
+    outcomes = [known(b >= 0.97 * a, a, b) for a, b in pairwise(deep)]
     return Claim(
         "Section 8",
         "Linear systems: the gain over ACDM grows as r shrinks.",
         "iterations ACDM / NU_ACDM does not fall from each r to the next smaller one (3 % allowed)",
-        f"r = 100, 80, 60, 40, 20, 10 %: {_times(gains)}; theory with the constants as run "
-        f"{_times([_as_run(chart) for chart in charts])}",
-        _all(outcomes),
+        f"r = 100, 80, 60, 40, 20, 10 %: {listed(gains)}; theory with the constants as run "
+        f"{listed([as_run(chart) for chart in charts])}",
+        verdict_of(outcomes),
     )
 
 
 _RIDGE, _L2L1 = "Ridge regression", "l2-l1 penalty regression"
 
-_CHECKS: tuple[Callable[[Findings, bool], Claim], ...] = (
+CHECKS: tuple[Callable[[Findings, bool], Claim], ...] = (
     _table_1,
     _table_2,
     _table_3,

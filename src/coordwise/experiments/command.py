@@ -11,10 +11,10 @@ from typing import Any
 
 from coordwise.datasets import Dataset
 from coordwise.experiments.catalogue import EXPERIMENTS
-from coordwise.experiments.claims import Verdict
 from coordwise.experiments.run import Outcome, reproduce
 from coordwise.experiments.settings import Settings
 from coordwise.experiments.units import Unit
+from coordwise.experiments.verdicts import Verdict
 
 __all__ = ["add_reproduce"]
 

@@ -19,11 +19,12 @@ import coordwise
 from coordwise.datasets import Dataset
 from coordwise.experiments import paper
 from coordwise.experiments.catalogue import EXPERIMENTS, Experiment
-from coordwise.experiments.claims import Claim, Verdict, speedups
 from coordwise.experiments.figures import axes_of, panel_svg, save_figure
 from coordwise.experiments.settings import Settings
+from coordwise.experiments.speedups import speedups
 from coordwise.experiments.store import write_csv, write_whole
 from coordwise.experiments.units import Finding
+from coordwise.experiments.verdicts import Claim, Verdict
 
 __all__ = ["number", "processor", "write_report"]
 

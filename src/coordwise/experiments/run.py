@@ -17,10 +17,11 @@ from coordwise import datasets
 from coordwise.datasets import Dataset
 from coordwise.experiments import paper
 from coordwise.experiments.catalogue import EXPERIMENTS, Experiment
-from coordwise.experiments.claims import Claim, check_claims
+from coordwise.experiments.claims import check_claims
 from coordwise.experiments.settings import Settings
 from coordwise.experiments.store import Store, quick_of
 from coordwise.experiments.units import Finding, Interrupted, Unit
+from coordwise.experiments.verdicts import Claim
 from coordwise.validation import check_choice, check_count, check_number
 
 __all__ = ["Outcome", "Reporter", "experiments_named", "reproduce"]

@@ -1,4 +1,4 @@
-"""Cross-validated estimators: ElasticNetCV, LassoCV.
+"""ElasticNetCV and LassoCV: alpha and l1_ratio chosen by cross-validation.
 
 Folds run in threads, with the GIL released. With few features the data are read once for the Gram matrices of all
 folds, and the whole grid of a fold comes from its matrix; else every fit starts from the last.
@@ -16,7 +16,7 @@ from sklearn.utils._param_validation import Interval
 from coordwise.erm import ERM
 from coordwise.estimators.base import CONSTRAINTS, with_callbacks
 from coordwise.estimators.folds import CrossValidated, Fold, folds_of, halves, in_threads, prepare, warn_of_folds
-from coordwise.estimators.regression import _Regressor
+from coordwise.estimators.regressor import Regressor
 from coordwise.fitting.fit import Fit
 from coordwise.fitting.model import LinearModel
 from coordwise.fitting.path import points, values_of
@@ -26,7 +26,7 @@ from coordwise.validation import FloatArray
 __all__ = ["ElasticNetCV", "LassoCV"]
 
 
-class ElasticNetCV(CrossValidated, _Regressor):
+class ElasticNetCV(CrossValidated, Regressor):
     """`ElasticNet` with alpha and l1_ratio chosen by cross-validation on the mean squared error.
 
     minimise over w, c   P(w, c) = (1/(2W)) sum_i s_i (y_i - <x_i, w> - c)^2 + alpha l1_ratio |w|_1
@@ -166,9 +166,6 @@ class ElasticNetCV(CrossValidated, _Regressor):
         chosen = whole.penalised(self._elastic_net(self.alpha_, self.l1_ratio_))
         near = points(whole, [chosen.penalty], callback=watch, **self._options())[0]
         return self._run(chosen, start=chosen.from_primal(near.w, near.c), watch=watch)
-
-    def _penalty(self, total: float) -> Penalty:
-        return self._elastic_net(self.alpha_, self.l1_ratio_)
 
     def _model(self, X: Any, targets: FloatArray, weights: FloatArray | None) -> LinearModel:
         penalty = self._elastic_net(1.0, 0.5)  # of no consequence: `path` gives it others

@@ -1,0 +1,134 @@
+"""What all classifiers share: classes, their weights and their signs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin, _fit_context
+from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
+
+from coordwise.estimators.base import Linear, weights_of, with_callbacks
+from coordwise.losses import Loss
+from coordwise.penalties import ElasticNet as Penalty
+from coordwise.validation import FloatArray
+
+__all__ = ["Classifier", "signs_of"]
+
+
+class Classifier(LinearClassifierMixin, SparseCoefMixin, ClassifierMixin, Linear):
+    """A linear classifier: one binary problem per class (one for two classes), all of them at once."""
+
+    def _loss(self) -> Loss:
+        raise NotImplementedError
+
+    def _penalty(self, total: float) -> Penalty:
+        raise NotImplementedError
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Classes.
+        sample_weight : float or array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        self
+        """
+        return self._fit(X, y, sample_weight)
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, **routed: Any) -> Any:
+        """Check, solve, report; `routed` is what `_fit_classes` may need besides."""
+        X, y = validate_data(self, X, y, accept_sparse=["csr", "csc"], dtype=[np.float64, np.float32])
+        codes = self._classes(y)
+        weights = weights_of(sample_weight, X)
+        with self._watching(X, y) as watch:
+            fits = self._fit_classes(X, y, codes, weights, watch, **routed)
+        coef = np.concatenate([found.w.T for found in fits])
+        intercept = np.concatenate([found.c for found in fits])
+        self.coef_ = coef.astype(X.dtype, copy=False)
+        self.intercept_ = intercept.astype(X.dtype, copy=False) if self.fit_intercept else np.zeros(len(coef), X.dtype)
+        self.n_iter_ = self._iterations(fits)
+        self._report(fits, len(coef) == 1)
+        return self
+
+    def _classes(self, y: Any) -> Any:
+        """Set classes_, and return the position in it of every label."""
+        check_classification_targets(y)
+        self.classes_, codes = _classes(y)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                "This solver needs samples of at least 2 classes in the data, but the data contains only one class: "
+                f"{self.classes_[0]!r}"
+            )
+        return codes
+
+    def _iterations(self, fits: Any) -> Any:
+        return max(int(np.ceil(sum(found.passes for found in fits))), 1)
+
+    def _fit_classes(self, X: Any, y: Any, codes: Any, weights: FloatArray | None, watch: Any) -> list[Any]:
+        """One fit of all classes at once."""
+        weights = self._weighted(y, codes, weights)
+        return [self._fit_signs(X, signs_of(codes, len(self.classes_)), weights, watch)]
+
+    _balanced_by_weight = True  # whether "balanced" counts samples with their weights, as scikit-learn's twin does
+
+    def _class_weights(self, y: Any, weights: FloatArray | None) -> FloatArray:
+        """One weight per class."""
+        by = {"sample_weight": weights} if self._balanced_by_weight and weights is not None else {}
+        return np.asarray(compute_class_weight(self.class_weight, classes=self.classes_, y=y, **by), np.float64)
+
+    def _weighted(self, y: Any, codes: Any, weights: FloatArray | None) -> FloatArray | None:
+        """Sample weights times class weights."""
+        if self.class_weight is None:
+            return weights
+        given = self._class_weights(y, weights)[codes]
+        return given if weights is None else given * weights
+
+    def _fit_signs(self, X: Any, signs: FloatArray, weights: FloatArray | None, watch: Any) -> Any:
+        total = float(X.shape[0] if weights is None else weights.sum())
+        start = self._start((X.shape[1], signs.shape[1]), X.shape[0])
+        found = self._fit_model(
+            X,
+            signs,
+            self._loss(),
+            self._penalty(total),
+            weights,
+            intercept=self.fit_intercept,
+            start=start,
+            watch=watch,
+        )
+        self._keep(found)
+        return found
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def _classes(y: Any) -> tuple[Any, Any]:
+    """The classes in order, and the place of each sample's; two numbers need no sorting."""
+    if y.dtype.kind in "fiu" and len(y):
+        low, high = y.min(), y.max()
+        codes = (y == high).astype(np.intp)
+        if low < high and np.all(codes | (y == low)):
+            return np.array([low, high], y.dtype), codes
+    classes, codes = np.unique(y, return_inverse=True)
+    return classes, codes
+
+
+def signs_of(codes: Any, count: int) -> FloatArray:
+    """-1/+1, one column per class; one for two classes."""
+    if count == 2:
+        return np.where(codes == 1, 1.0, -1.0)[:, None]
+    return np.where(codes[:, None] == np.arange(count), 1.0, -1.0)
