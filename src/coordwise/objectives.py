@@ -59,6 +59,7 @@ class Objective(ABC):
     outputs: int
     flat: bool
     certificate_name: str
+    image_decides = False  # whether gap and solution come from the image alone, however the point came to it
     sigma_is_tight = True  # whether the terms' strong convexity is about all there is (else G may have far more)
 
     @abstractmethod
@@ -168,6 +169,7 @@ class LinearSystem(Objective):
     """
 
     certificate_name = "residual norm"
+    image_decides = True
 
     def __init__(self, A: Any, b: Any, *, center: Any = None) -> None:
         self.rows = A if isinstance(A, Rows) else Rows(A, "rows")
@@ -200,6 +202,15 @@ class LinearSystem(Objective):
         s = sums(image)
         value = s["value"] + np.square(image).sum(0) / 2
         return Certificate(value, np.sqrt(s["gradient2"]), self.scale, np.full(self.outputs, np.nan))
+
+    def certify_run(self, run: Run) -> Certificate:
+        """See `Objective.certify_run`; x = 0, where runs begin, has the residual b."""
+        image, b = run.image(), self.coordinates.centers
+        if image.any():
+            return self.certificate(image, run.sums)
+        assert b is not None
+        value = np.einsum("ik,ik->k", b, run.point())
+        return Certificate(value, np.sqrt(np.einsum("ik,ik->k", b, b)), self.scale, np.full(self.outputs, np.nan))
 
     def solution(self, image: FloatArray) -> FloatArray:
         """The solution x = A'y."""

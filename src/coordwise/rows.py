@@ -17,9 +17,10 @@ from coordwise.kernels import (
     inspect_sparse,
     survey,
 )
-from coordwise.validation import FloatArray, check_range, check_unmasked
+from coordwise.validation import LARGEST, SMALLEST, FloatArray, check_range, check_unmasked
 
 LARGEST_PACKED = 2**35  # bytes; more is not copied for speed
+WIDE = 64  # rows from where BLAS has their norms sooner than the core
 LARGEST_MAPPED = 2**30  # nor is more than this of a memory-mapped file, which may be one because it is large
 
 
@@ -75,6 +76,8 @@ class Rows(Matrix):
             values = _dense(A, by, argument, reasons)
             super().__init__(values)
             kind = f"dense {by}, {values.dtype}"
+        self._first_norms2: FloatArray | None = self._fresh_norms2()
+        _check_finite(values, self._first_norms2, self.width, argument)
         self.nnz = int(values.size)
         self.copied = bool(reasons)
         self.storage = f"{kind}; copied once: {', '.join(reasons)}" if reasons else f"{kind}; used in place"
@@ -88,6 +91,20 @@ class Rows(Matrix):
     def dense(self) -> NDArray[Any] | None:
         """The matrix itself, coordinates as rows, if it is dense."""
         return self._arrays[0] if self._sparse_width is None else None
+
+    def norms2(self, weights: FloatArray | None = None) -> FloatArray:
+        """sum_j weights_j b_ij^2 for every i."""
+        if weights is not None:
+            return super().norms2(weights)
+        found, self._first_norms2 = self._first_norms2, None  # that of the check, for the first who asks
+        return self._fresh_norms2() if found is None else found
+
+    def _fresh_norms2(self) -> FloatArray:
+        dense = self.dense
+        if dense is None or dense.dtype != np.float64 or self.width < WIDE:
+            return super().norms2()
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.matmul(dense[:, None, :], dense[:, :, None])[:, 0, 0]  # by BLAS
 
     def squares(self) -> FloatArray:
         """sum_i b_ij^2 for every j: the squared norms in the other direction."""
@@ -171,8 +188,12 @@ def _check_kind(dtype: np.dtype[Any], argument: str) -> None:
         raise TypeError(f"{argument} must hold real numbers, not dtype {dtype}; convert it to float64.")
 
 
-def _check_finite(values: NDArray[Any], argument: str) -> None:
-    at, largest = survey(values)
+def _check_finite(values: NDArray[Any], norms2: FloatArray, width: int, argument: str) -> None:
+    """NaN, infinity and entries of extreme size show in the norms; only then they are looked for."""
+    most = float(norms2.max())
+    if width * SMALLEST**2 < most < LARGEST**2:
+        return
+    at, largest = survey(values.reshape(-1))
     if at >= 0:
         raise ValueError(
             f"{argument} holds NaN or infinity (first at stored entry {at}); remove or impute such entries first."
@@ -193,7 +214,6 @@ def _dense(A: Any, by: str, argument: str, reasons: list[str]) -> NDArray[Any]:
     if not array.flags.aligned:
         reasons.append("unaligned")
         array = array.copy()
-    _check_finite(array.reshape(-1), argument)
     return array
 
 
@@ -220,7 +240,6 @@ def _sparse(A: Any, by: str, argument: str, reasons: list[str]) -> tuple[NDArray
     plain = np.require(values, requirements=["C", "A"])
     if not reasons and (plain is not values or indices is not A.indices or indptr is not A.indptr):
         reasons.append("index arrays of two types, or arrays not contiguous")
-    _check_finite(plain, argument)
     return plain, indices[: indptr[-1]], indptr, width
 
 

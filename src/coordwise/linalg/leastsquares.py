@@ -13,7 +13,7 @@ from coordwise.linalg.conjugate import cgls
 from coordwise.linalg.direct import factorised
 from coordwise.linalg.following import Ending, follow, result_of
 from coordwise.linalg.products import Products
-from coordwise.linalg.request import Request, answer, matrix_of, norms, request_of
+from coordwise.linalg.request import Limits, Request, answer, matrix_of, norms, request_of
 from coordwise.linalg.rowaction import run_objective
 from coordwise.methods import NUACDM, Auto
 from coordwise.objectives import LeastSquares, LinearSystem, Objective, Sums
@@ -96,18 +96,8 @@ def lstsq(
     ending = Ending.now()
     matrix, by_rows = matrix_of(A, {"columns": "columns", "rows": "rows"}.get(method, "either"))  # type: ignore[arg-type]
     products = Products(matrix, by_rows)
-    request = request_of(
-        products.shape,
-        b,
-        x0,
-        rtol=rtol,
-        atol=atol,
-        maxiter=maxiter,
-        callback=callback,
-        random_state=random_state,
-        time_limit=time_limit,
-        n_jobs=n_jobs,
-    )
+    limits = Limits(rtol, atol, maxiter, callback, random_state, time_limit, n_jobs)
+    request = request_of(products.shape, b, x0, limits)
     if method == "direct" and products.dense is None:
         raise ValueError("method='direct' factorises a dense A; pass A.toarray(), or method='auto' or 'cgls'.")
     problem = Problem(products, request, damp, ending)

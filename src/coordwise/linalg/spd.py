@@ -8,7 +8,7 @@ from typing import Any
 from coordwise.linalg.conjugate import Iterate, cg
 from coordwise.linalg.following import Ending, follow, result_of
 from coordwise.linalg.products import Products
-from coordwise.linalg.request import Request, answer, matrix_of, norms, request_of
+from coordwise.linalg.request import Limits, Request, answer, matrix_of, norms, request_of
 from coordwise.linalg.rowaction import Sigma, run_objective
 from coordwise.methods import ACDM, NUACDM, SDCA, Method
 from coordwise.objectives import SymmetricSystem
@@ -90,18 +90,8 @@ def spd_solve(
         "gauss_seidel": SDCA(),
     }
     rows, _ = matrix_of(A, "either")
-    request = request_of(
-        (rows.count, rows.width),
-        b,
-        x0,
-        rtol=rtol,
-        atol=atol,
-        maxiter=maxiter,
-        callback=callback,
-        random_state=random_state,
-        time_limit=time_limit,
-        n_jobs=n_jobs,
-    )
+    limits = Limits(rtol, atol, maxiter, callback, random_state, time_limit, n_jobs)
+    request = request_of((rows.count, rows.width), b, x0, limits)
     objective = SymmetricSystem(A, request.shaped(request.b), rows=rows)
     objective.scale = request.residual_goal
     if method in steps:
