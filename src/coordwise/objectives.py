@@ -268,6 +268,8 @@ class SymmetricSystem(Objective):
     b : array of shape (n,) or (n, K)
     rows : Rows, optional
         A by rows or columns, if it has been checked already.
+    symmetric : bool, default False
+        Whether A is known to be symmetric, or to be looked at later (`check_symmetric`): that costs two products.
 
     Raises
     ------
@@ -278,7 +280,7 @@ class SymmetricSystem(Objective):
     certificate_name = "residual norm"
     smooth = None
 
-    def __init__(self, A: Any, b: Any, *, rows: Rows | None = None) -> None:
+    def __init__(self, A: Any, b: Any, *, rows: Rows | None = None, symmetric: bool = False) -> None:
         fortran = getattr(A, "format", None) == "csc" or (isinstance(A, np.ndarray) and A.flags.f_contiguous)
         self.rows = Rows(A, "columns" if fortran else "rows") if rows is None else rows
         n = self.rows.count
@@ -288,7 +290,8 @@ class SymmetricSystem(Objective):
         self.outputs = b.shape[1]
         self.coordinates = Terms(Shape(), 1.0, -b, None)
         self.scale = np.sqrt(np.square(b).sum(0))
-        self._check_symmetric()
+        if not symmetric:
+            self.check_symmetric()
         self._diagonal: FloatArray = np.array((A if hasattr(A, "diagonal") else np.asarray(A)).diagonal(), float)
         if not np.all(self._diagonal > 0):
             i = int(np.argmin(self._diagonal > 0))
@@ -297,8 +300,8 @@ class SymmetricSystem(Objective):
                 "or leave out rows and columns that are zero."
             )
 
-    def _check_symmetric(self) -> None:
-        """Av = A'v for a random v, up to rounding: an A that is not symmetric fails with probability one."""
+    def check_symmetric(self) -> None:
+        """Refuse an A that is not symmetric: Av = A'v for a random v, up to rounding, has probability zero then."""
         v = np.random.default_rng(0).random((self.rows.count, 1))
         one, other = self.rows.dots(v), self.rows.combine(v)
         if np.abs(one - other).max() > 1e-6 * max(np.abs(one).max(), np.abs(other).max()):

@@ -67,8 +67,12 @@ class Rows(Matrix):
         reasons: list[str] = []
         self.packing = NO_PACKING
         if sp.issparse(A):
-            values, indices, indptr, width = _sparse(A, by, argument, reasons)
-            super().__init__(values, indices, indptr, width=width)
+            try:  # the core looks at the arrays itself, and refuses what is wrong or not in order
+                values, indices, indptr, width = _as_they_are(A, by)
+                super().__init__(values, indices, indptr, width=width)
+            except ValueError:
+                values, indices, indptr, width = _sparse(A, by, argument, reasons)
+                super().__init__(values, indices, indptr, width=width)
             if not reasons:  # one copy is enough
                 self.packing = _packing(values, indices, self.count)
             kind = f"sparse {by}, {values.dtype}, {indices.dtype} indices"
@@ -217,7 +221,26 @@ def _dense(A: Any, by: str, argument: str, reasons: list[str]) -> NDArray[Any]:
     return array
 
 
-def _sparse(A: Any, by: str, argument: str, reasons: list[str]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], int]:
+Arrays = tuple[NDArray[Any], NDArray[Any], NDArray[Any], int]
+
+
+def _as_they_are(A: Any, by: str) -> Arrays:
+    """Values, indices, starts and width of a matrix in the wanted format; ValueError if they have to be converted."""
+    rows = by == "rows"
+    if A.format != ("csr" if rows else "csc") or 0 in A.shape:
+        raise ValueError
+    values, indices, indptr = arrays = A.data, A.indices, A.indptr
+    count, width = A.shape if rows else A.shape[::-1]
+    kinds = indices.dtype == indptr.dtype and indices.dtype in (np.int32, np.int64)
+    plain = kinds and values.dtype in (np.float32, np.float64) and all(a.dtype.isnative for a in arrays)
+    if not plain or not all(a.ndim == 1 and a.flags.c_contiguous and a.flags.aligned for a in arrays):
+        raise ValueError
+    if len(indptr) != count + 1 or not len(values) == len(indices) == indptr[-1]:
+        raise ValueError
+    return values, indices, indptr, width
+
+
+def _sparse(A: Any, by: str, argument: str, reasons: list[str]) -> Arrays:
     _check_shape(A.shape, argument)
     wanted = "csr" if by == "rows" else "csc"
     _check_kind(A.dtype, argument)

@@ -258,7 +258,8 @@ def constants_of(
     per_step = float(np.dot(p, objective.rows.lengths))
     per_pass = objective.rows.nnz / per_step if per_step > 0 else float(objective.rows.count)
     ratio = L / split.of_active(weights) if split.active.any() else np.ones(1)
-    roots = float(np.sqrt(ratio).sum())
+    total = float(ratio.sum())
+    roots = float(np.sqrt(ratio, out=ratio).sum())
     return Constants(
         L_min=float(L.min()),
         L_mean=float(L.mean()),
@@ -270,5 +271,5 @@ def constants_of(
         sigma=sigma,
         tau=tau,
         rate_per_pass=None if contraction is None else float(contraction**per_pass),
-        speedup=math.sqrt(len(ratio)) * math.sqrt(float(ratio.sum())) / roots,  # as `theory.speedup`
+        speedup=math.sqrt(len(ratio)) * math.sqrt(total) / roots,  # as `theory.speedup`
     )
