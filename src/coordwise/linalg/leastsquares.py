@@ -13,7 +13,7 @@ from coordwise.linalg.conjugate import cgls
 from coordwise.linalg.direct import factorised
 from coordwise.linalg.following import Ending, follow, result_of
 from coordwise.linalg.products import Products
-from coordwise.linalg.request import Limits, Request, answer, matrix_of, norms, request_of
+from coordwise.linalg.request import Limits, Request, answer, matrix_of, norms, rank_note, request_of
 from coordwise.linalg.rowaction import run_objective
 from coordwise.methods import NUACDM, Auto
 from coordwise.objectives import LeastSquares, LinearSystem, Objective, Sums
@@ -75,7 +75,8 @@ def lstsq(
     (x, info) or Result
         As in `kaczmarz`, with `gap` the norm of the gradient. Where damp = 0 and several x are minimisers (dependent
         columns), "rows", "cgls" and "direct" give the one nearest to x0, that of smallest norm by default; "columns"
-        gives one that depends on the start. The residual does not depend on that.
+        gives one that depends on the start. The residual does not depend on that. "direct" reports a rank below the
+        smaller side in `notes`; the others do not know it.
 
     Raises
     ------
@@ -210,8 +211,7 @@ class Problem:
         ending.passes = short / 12
         ending.record(ending.gap)
         ending.status = Status.CONVERGED if np.all(ending.gap <= self.goal) else Status.STALLED
-        notes = (f"rank {rank} of at most {short}",) if rank < short else ()
-        return replace(self.result("direct (QR)"), notes=notes)
+        return replace(self.result("direct (QR)"), notes=rank_note(rank, short))
 
     def result(self, method: str) -> Result:
         """Of what was not done by the kernel."""

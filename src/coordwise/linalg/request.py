@@ -15,7 +15,7 @@ from coordwise.results import Result
 from coordwise.rows import Rows
 from coordwise.validation import FloatArray, check_array, check_callable, check_count, check_number, seed_of
 
-__all__ = ["Limits", "Request", "answer", "matrix_of", "request_of"]
+__all__ = ["Limits", "Request", "answer", "matrix_of", "norms", "rank_note", "request_of"]
 
 SMALLEST_GOAL = 1e-300  # for rtol = atol = 0: met by a residual of exactly 0 alone
 
@@ -125,3 +125,8 @@ def answer(result: Result, full_output: bool) -> Any:
     if full_output:
         return result
     return result.w, 0 if result.converged else max(1, math.ceil(result.passes))
+
+
+def rank_note(rank: int, short: int) -> tuple[str, ...]:
+    """A rank below the smaller side, in words."""
+    return (f"rank {rank} of at most {short}",) if rank < short else ()
