@@ -83,6 +83,12 @@ def lstsq(
     TypeError, ValueError
         Naming the argument, what was wrong and what would work.
 
+    Notes
+    -----
+    The mean of the last half of plain Kaczmarz iterates tends to the least-squares solution as well, from rows alone,
+    but its error falls as 1/sqrt(rows). With noise of a tenth of |b| and 250 equations per unknown it was ahead of
+    "cgls" to a gradient of 3e-2, and behind from 1e-2 on: it is not offered.
+
     Examples
     --------
     >>> import numpy as np
