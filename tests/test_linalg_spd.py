@@ -160,6 +160,24 @@ def test_refusals():
         linalg.spd_solve(A, np.ones(30))
 
 
+@pytest.mark.parametrize("size", [50, 300])
+def test_a_matrix_that_is_not_symmetric_is_refused(size):
+    """From 20,000 entries on it is looked at after some steps of cg, or where they fail."""
+    A = matrix(size)
+    A[0, 1] += 0.5 * np.abs(A).max()
+    with pytest.raises(ValueError, match="A is not symmetric"):
+        linalg.spd_solve(A, np.ones(size))
+
+
+def test_a_solution_is_a_solution_although_a_large_matrix_is_not_symmetric():
+    A, b = matrix(300), np.ones(300)
+    A[0, 1] += 10.0
+    A += 1e5 * np.eye(300)
+    x, info = linalg.spd_solve(A, b, rtol=1e-3)
+    assert info == 0
+    assert np.linalg.norm(b - A @ x) <= 1e-3 * np.linalg.norm(b)
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_indefinite_matrices_end(method):
     A = np.array([[1.0, 3.0, 0.0], [3.0, 1.0, 0.0], [0.0, 0.0, 1.0]])

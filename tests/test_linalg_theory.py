@@ -111,12 +111,16 @@ def test_estimated_sigma_is_the_smallest_eigenvalue(shape, beta, storage):
     norms = np.linalg.norm(A, axis=1)
     scaled = A / norms[:, None] ** beta
     expected = np.linalg.svd(scaled, compute_uv=False)[-1] ** 2
-    assert cheap_strength(Rows(storage(A)), norms ** (2 * beta)) == pytest.approx(expected, rel=1e-6)
+    sigma, rank = cheap_strength(Rows(storage(A)), norms ** (2 * beta))
+    assert sigma == pytest.approx(expected, rel=1e-6)
+    assert rank == np.linalg.matrix_rank(A)
 
 
 def test_estimated_sigma_leaves_the_null_space_out():
     A = spectrum(60, 30, np.r_[np.linspace(1, 0.5, 20), np.zeros(10)])
-    assert cheap_strength(Rows(A), np.ones(60)) == pytest.approx(0.25, rel=1e-6)
+    sigma, rank = cheap_strength(Rows(A), np.ones(60))
+    assert sigma == pytest.approx(0.25, rel=1e-6)
+    assert rank == np.linalg.matrix_rank(A)
 
 
 def test_sigma_is_not_estimated_where_it_is_dear_or_uncertain():

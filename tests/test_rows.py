@@ -592,3 +592,23 @@ def test_gram_matrix_checks_its_arguments():
     matrix = Rows(np.ones((4, 2)), "rows")
     with pytest.raises(ValueError, match="weights have the wrong length"):
         matrix.gram(np.ones(3))
+
+
+@by_both
+@pytest.mark.parametrize("storage", [np.asarray, np.asfortranarray, sp.csr_array, sp.csc_array, np.float32])
+@pytest.mark.parametrize("width", [3, 200])
+def test_what_the_norms_do_not_tell_is_looked_for(width, storage, by):
+    """Norms stand for the entries: they are right, and hide neither what is not finite nor what is extreme."""
+    A = np.random.default_rng(0).standard_normal((width, width))
+    np.testing.assert_allclose(Rows(storage(A), by).norms2(), np.square(A).sum(1 if by == "rows" else 0), rtol=1e-6)
+    np.testing.assert_array_equal(Rows(storage(0 * A), by).norms2(), 0.0)
+    for wrong in (np.nan, np.inf, -np.inf):
+        B = A.copy()
+        B[1, 2] = wrong
+        with pytest.raises(ValueError, match="NaN or infinity"):
+            Rows(storage(B), by)
+    if storage is not np.float32:
+        Rows(storage(1e139 * A / np.abs(A).max()), by)
+        for factor in (1e150, 1e-150):
+            with pytest.raises(ValueError, match="squares leave the range"):
+                Rows(storage(factor * A), by)

@@ -83,6 +83,7 @@ class Objective(ABC):
     outputs: int
     flat: bool
     certificate_name: str
+    image_decides = False  # whether gap and solution come from the image alone, however the point came to it
     sigma_is_tight = True  # whether the terms' strong convexity is about all there is (else G may have far more)
 
     @abstractmethod
@@ -200,6 +201,7 @@ class LinearSystem(Objective):
     """
 
     certificate_name = "residual norm"
+    image_decides = True
 
     def __init__(self, A: Any, b: Any, *, center: Any = None) -> None:
         self.rows = A if isinstance(A, Rows) else Rows(A, "rows")
@@ -232,6 +234,15 @@ class LinearSystem(Objective):
         s = sums(image)
         value = s["value"] + np.square(image).sum(0) / 2
         return Certificate(value, np.sqrt(s["gradient2"]), self.scale, np.full(self.outputs, np.nan))
+
+    def certify_run(self, run: Run) -> Certificate:
+        """See `Objective.certify_run`; x = 0, where runs begin, has the residual b."""
+        image, b = run.image(), self.coordinates.centers
+        if image.any():
+            return self.certificate(image, run.sums)
+        assert b is not None
+        value = np.einsum("ik,ik->k", b, run.point())
+        return Certificate(value, np.sqrt(np.einsum("ik,ik->k", b, b)), self.scale, np.full(self.outputs, np.nan))
 
     def solution(self, image: FloatArray) -> FloatArray:
         """The solution x = A'y."""
@@ -289,6 +300,8 @@ class SymmetricSystem(Objective):
     b : array of shape (n,) or (n, K)
     rows : Rows, optional
         A by rows or columns, if it has been checked already.
+    symmetric : bool, default False
+        Whether A is known to be symmetric, or to be looked at later (`check_symmetric`): that costs two products.
 
     Raises
     ------
@@ -299,7 +312,7 @@ class SymmetricSystem(Objective):
     certificate_name = "residual norm"
     smooth = None
 
-    def __init__(self, A: Any, b: Any, *, rows: Rows | None = None) -> None:
+    def __init__(self, A: Any, b: Any, *, rows: Rows | None = None, symmetric: bool = False) -> None:
         fortran = getattr(A, "format", None) == "csc" or (isinstance(A, np.ndarray) and A.flags.f_contiguous)
         self.rows = Rows(A, "columns" if fortran else "rows") if rows is None else rows
         n = self.rows.count
@@ -309,7 +322,8 @@ class SymmetricSystem(Objective):
         self.outputs = b.shape[1]
         self.coordinates = Terms(Shape(), 1.0, -b, None)
         self.scale = np.sqrt(np.square(b).sum(0))
-        self._check_symmetric()
+        if not symmetric:
+            self.check_symmetric()
         self._diagonal: FloatArray = np.array((A if hasattr(A, "diagonal") else np.asarray(A)).diagonal(), float)
         if not np.all(self._diagonal > 0):
             i = int(np.argmin(self._diagonal > 0))
@@ -318,8 +332,8 @@ class SymmetricSystem(Objective):
                 "or leave out rows and columns that are zero."
             )
 
-    def _check_symmetric(self) -> None:
-        """Av = A'v for a random v, up to rounding: an A that is not symmetric fails with probability one."""
+    def check_symmetric(self) -> None:
+        """Refuse an A that is not symmetric: Av = A'v for a random v, up to rounding, has probability zero then."""
         v = np.random.default_rng(0).random((self.rows.count, 1))
         one, other = self.rows.dots(v), self.rows.combine(v)
         if np.abs(one - other).max() > 1e-6 * max(np.abs(one).max(), np.abs(other).max()):

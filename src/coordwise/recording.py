@@ -185,11 +185,13 @@ class Log:
         if self.schedule.restarts:
             spacing = min(spacing, max(self.passes - self.restarted, self.period) / self.looks_per_period)
         spacing = max(self.every, spacing)
+        steady = self.schedule.careful is None and self.schedule.renew is None  # else records change the weights
+        least = self.every / 4 if steady else self.every
         if self.growth > 0 and len(self.errors) >= 2 and self.tol > 0:
             (before, large), (now, small) = self.errors[-2:]
             if 0 < small < large and now > before:
                 predicted = math.log(small / self.tol) / math.log(large / small) * (now - before)
-                spacing = min(spacing, max(predicted, self.every))
+                spacing = min(spacing, max(1.05 * predicted, least))
         return spacing
 
     def advance(self, max_passes: float, seconds_left: float) -> None:
@@ -233,6 +235,11 @@ class Log:
 
     def confirm(self) -> bool:
         """Whether the inequality holds at the point itself, not only for images that carry rounding."""
+        if self.objective.image_decides:
+            if self.current.error > self.best_error:
+                self.best = self.run.point()
+            self.final = self.run.image(), self.current
+            return True
         x = self.run.point()
         image, certificate = self.objective.exact(x)
         if certificate.meets(self.tol):

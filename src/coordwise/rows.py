@@ -18,9 +18,10 @@ from coordwise.kernels import (
     inspect_sparse,
     survey,
 )
-from coordwise.validation import FloatArray, check_range, check_unmasked
+from coordwise.validation import LARGEST, SMALLEST, FloatArray, check_range, check_unmasked
 
 LARGEST_PACKED = 2**35  # bytes; more is not copied for speed
+WIDE = 64  # rows from where BLAS has their norms sooner than the core
 LARGEST_MAPPED = 2**30  # nor is more than this of a memory-mapped file, which may be one because it is large
 
 
@@ -66,16 +67,21 @@ class Rows(Matrix):
     def __init__(self, A: Any, by: Literal["rows", "columns"] = "rows", *, argument: str = "A") -> None:
         reasons: list[str] = []
         if sp.issparse(A):
-            values, indices, indptr, width = _sparse(A, by, argument, reasons)
-            super().__init__(values, indices, indptr, width=width)
+            try:  # the core looks at the arrays itself, and refuses what is wrong or not in order
+                values, indices, indptr, width = _as_they_are(A, by)
+                super().__init__(values, indices, indptr, width=width)
+            except ValueError:
+                values, indices, indptr, width = _sparse(A, by, argument, reasons)
+                super().__init__(values, indices, indptr, width=width)
             kind = f"sparse {by}, {values.dtype}, {indices.dtype} indices"
         else:
             values = _dense(A, by, argument, reasons)
             super().__init__(values)
             kind = f"dense {by}, {values.dtype}"
+        self._norms2 = self._computed_norms2()
+        _check_finite(values, self._norms2, self.width, argument)
         self.nnz = int(values.size)
         self.copied = bool(reasons)
-        self._norms2: FloatArray | None = None
         self.storage = f"{kind}; copied once: {', '.join(reasons)}" if reasons else f"{kind}; used in place"
 
     @cached_property
@@ -84,14 +90,6 @@ class Rows(Matrix):
         if self._sparse_width is None or self.copied:  # one copy is enough
             return NO_PACKING
         return _packing(self._arrays[0], self._arrays[1], self.count)
-
-    def norms2(self, weights: FloatArray | None = None) -> FloatArray:
-        """sum_j weights_j b_ij^2 for every i; without weights they are computed once."""
-        if weights is not None:
-            return super().norms2(weights)
-        if self._norms2 is None:
-            self._norms2 = super().norms2()
-        return self._norms2.copy()
 
     @property
     def arrays(self) -> tuple[NDArray[Any], ...]:
@@ -102,6 +100,19 @@ class Rows(Matrix):
     def dense(self) -> NDArray[Any] | None:
         """The matrix itself, coordinates as rows, if it is dense."""
         return self._arrays[0] if self._sparse_width is None else None
+
+    def norms2(self, weights: FloatArray | None = None) -> FloatArray:
+        """sum_j weights_j b_ij^2 for every i; without weights they are known from the check."""
+        if weights is not None:
+            return super().norms2(weights)
+        return self._norms2.copy()
+
+    def _computed_norms2(self) -> FloatArray:
+        dense = self.dense
+        if dense is None or dense.dtype != np.float64 or self.width < WIDE:
+            return super().norms2()
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.matmul(dense[:, None, :], dense[:, :, None])[:, 0, 0]  # by BLAS
 
     def squares(self) -> FloatArray:
         """sum_i b_ij^2 for every j: the squared norms in the other direction."""
@@ -185,8 +196,12 @@ def _check_kind(dtype: np.dtype[Any], argument: str) -> None:
         raise TypeError(f"{argument} must hold real numbers, not dtype {dtype}; convert it to float64.")
 
 
-def _check_finite(values: NDArray[Any], argument: str) -> None:
-    at, largest = survey(values)
+def _check_finite(values: NDArray[Any], norms2: FloatArray, width: int, argument: str) -> None:
+    """NaN, infinity and entries of extreme size show in the norms; only then they are looked for."""
+    most = float(norms2.max())
+    if width * SMALLEST**2 < most < LARGEST**2:
+        return
+    at, largest = survey(values.reshape(-1))
     if at >= 0:
         raise ValueError(
             f"{argument} holds NaN or infinity (first at stored entry {at}); remove or impute such entries first."
@@ -207,11 +222,29 @@ def _dense(A: Any, by: str, argument: str, reasons: list[str]) -> NDArray[Any]:
     if not array.flags.aligned:
         reasons.append("unaligned")
         array = array.copy()
-    _check_finite(array.reshape(-1), argument)
     return array
 
 
-def _sparse(A: Any, by: str, argument: str, reasons: list[str]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], int]:
+Arrays = tuple[NDArray[Any], NDArray[Any], NDArray[Any], int]
+
+
+def _as_they_are(A: Any, by: str) -> Arrays:
+    """Values, indices, starts and width of a matrix in the wanted format; ValueError if they have to be converted."""
+    rows = by == "rows"
+    if A.format != ("csr" if rows else "csc") or 0 in A.shape:
+        raise ValueError
+    values, indices, indptr = arrays = A.data, A.indices, A.indptr
+    count, width = A.shape if rows else A.shape[::-1]
+    kinds = indices.dtype == indptr.dtype and indices.dtype in (np.int32, np.int64)
+    plain = kinds and values.dtype in (np.float32, np.float64) and all(a.dtype.isnative for a in arrays)
+    if not plain or not all(a.ndim == 1 and a.flags.c_contiguous and a.flags.aligned for a in arrays):
+        raise ValueError
+    if len(indptr) != count + 1 or not len(values) == len(indices) == indptr[-1]:
+        raise ValueError
+    return values, indices, indptr, width
+
+
+def _sparse(A: Any, by: str, argument: str, reasons: list[str]) -> Arrays:
     _check_shape(A.shape, argument)
     wanted = "csr" if by == "rows" else "csc"
     _check_kind(A.dtype, argument)
@@ -234,7 +267,6 @@ def _sparse(A: Any, by: str, argument: str, reasons: list[str]) -> tuple[NDArray
     plain = np.require(values, requirements=["C", "A"])
     if not reasons and (plain is not values or indices is not A.indices or indptr is not A.indptr):
         reasons.append("index arrays of two types, or arrays not contiguous")
-    _check_finite(plain, argument)
     return plain, indices[: indptr[-1]], indptr, width
 
 

@@ -13,6 +13,7 @@ not, it enters by its proximal step, and f holds sigma w_i of its strong convexi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -25,7 +26,7 @@ from coordwise.kernels import Plan
 from coordwise.objectives import Look, Objective
 from coordwise.results import Constants
 from coordwise.sampling import power_distribution
-from coordwise.theory import coupling, speedup
+from coordwise.theory import coupling
 from coordwise.validation import FloatArray
 
 __all__ = [
@@ -107,6 +108,8 @@ class Split:
 
     def sigma(self, weights: FloatArray) -> float:
         """min_i own_i / w_i over the active coordinates: strong convexity of the terms in the norm |.|_w."""
+        if not self.own.any():
+            return 0.0
         return float(np.min(self.of_active(self.own) / self.of_active(weights))) if self.active.any() else 0.0
 
     def of_active(self, values: FloatArray) -> FloatArray:
@@ -262,16 +265,18 @@ def constants_of(
     per_step = float(np.dot(p, objective.rows.lengths))
     per_pass = objective.rows.nnz / per_step if per_step > 0 else float(objective.rows.count)
     ratio = L / split.of_active(weights) if split.active.any() else np.ones(1)
+    total = float(ratio.sum())
+    roots = float(np.sqrt(ratio, out=ratio).sum())
     return Constants(
         L_min=float(L.min()),
         L_mean=float(L.mean()),
         L_max=float(L.max()),
         L_sum=float(L.sum()),
         iterations_per_pass=per_pass,
-        S=float(np.sqrt(ratio).sum()),
+        S=roots,
         Theta=Theta,
         sigma=sigma,
         tau=tau,
         rate_per_pass=None if contraction is None else float(contraction**per_pass),
-        speedup=speedup(ratio, beta=0.0),
+        speedup=math.sqrt(len(ratio)) * math.sqrt(total) / roots,  # as `theory.speedup`
     )

@@ -82,7 +82,7 @@ SMALLEST, LARGEST = 1e-140, 1e140  # squares and their sums stay within floating
 
 def check_range(argument: str, largest: float | FloatArray) -> None:
     """Refuse numbers (an array, or the largest modulus of one) whose squares leave the range of floating point."""
-    most = float(np.max(np.abs(largest))) if np.size(largest) else 0.0
+    most = max(float(np.max(largest)), -float(np.min(largest))) if np.size(largest) else 0.0
     if most > 0 and not SMALLEST <= most <= LARGEST:
         raise ValueError(
             f"{argument} has entries of size {most:.3g}, whose squares leave the range of floating point; rescale it "

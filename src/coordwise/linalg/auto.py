@@ -20,7 +20,7 @@ from typing import Any
 
 from coordwise.linalg.following import Ending
 from coordwise.linalg.products import Products
-from coordwise.linalg.request import answer, matrix_of, request_of
+from coordwise.linalg.request import Limits, answer, matrix_of, request_of
 from coordwise.linalg.rowaction import acdm, kaczmarz, nuacdm
 from coordwise.linalg.system import System
 from coordwise.validation import FloatArray, check_choice
@@ -85,21 +85,13 @@ def solve(
     (0, [1.0, 2.0])
     """
     method = check_choice("method", method, METHODS)
-    options: dict[str, Any] = {
-        "rtol": rtol,
-        "atol": atol,
-        "maxiter": maxiter,
-        "callback": callback,
-        "random_state": random_state,
-        "time_limit": time_limit,
-        "n_jobs": n_jobs,
-    }
+    limits = Limits(rtol, atol, maxiter, callback, random_state, time_limit, n_jobs)
     if method in (rows := {"kaczmarz": kaczmarz, "acdm": acdm, "nuacdm": nuacdm}):
-        return rows[method](A, b, x0, full_output=full_output, **options)
+        return rows[method](A, b, x0, full_output=full_output, **limits._asdict())
     ending = Ending.now()
     matrix, by_rows = matrix_of(A, "either")
     products = Products(matrix, by_rows)
     if method == "direct" and products.dense is None:
         raise ValueError("method='direct' factorises a dense A; pass A.toarray(), or method='auto' or 'cgls'.")
-    request = request_of(products.shape, b, x0, **options)
+    request = request_of(products.shape, b, x0, limits)
     return answer(System(products, request, ending).solved(method), full_output)

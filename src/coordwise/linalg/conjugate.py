@@ -35,7 +35,8 @@ def cgls(
     x is overwritten. From x = 0 the limit is the solution of smallest norm.
     """
     squared = None if weights is None else weights[:, None]
-    short, long = np.empty_like(x), np.empty_like(b)  # for products that are needed for a moment only
+    long = np.empty_like(b)  # for products that are needed for a moment only
+    add = _adder()
 
     def weighted(u: FloatArray) -> FloatArray:
         return u if squared is None else np.multiply(squared, u, out=long)
@@ -48,9 +49,8 @@ def cgls(
     while True:
         q = products.forward(p)
         alpha = _ratio(gamma, _dots(weighted(q), q) + (damp**2 * _dots(p, p) if damp else 0.0))
-        x += np.multiply(alpha, p, out=short)
-        q *= alpha
-        r -= q
+        add(x, alpha, p)
+        add(r, -alpha, q)
         s = products.backward(weighted(r))
         if damp:
             s -= damp**2 * x
@@ -58,7 +58,7 @@ def cgls(
         gamma = _dots(s, s)
         p *= _ratio(gamma, before)
         p += s
-        now.moving = bool(np.any(alpha > 0))
+        now.moving = bool((alpha > 0).any())
         yield now
 
 
@@ -73,22 +73,34 @@ def cg(
     r = b - forward(x) if x.any() else b.copy()
     z = r if inverse is None else inverse[:, None] * r
     p, gamma = z.copy(), _dots(r, z)
-    short = np.empty_like(x)  # for a product that is needed for a moment only
+    add = _adder()
     now = Iterate(x, r, r)
     yield now
     while True:
         q = forward(p)
         alpha = _ratio(gamma, _dots(p, q))
-        x += np.multiply(alpha, p, out=short)
-        q *= alpha
-        r -= q
+        add(x, alpha, p)
+        add(r, -alpha, q)
         if inverse is not None:
             np.multiply(inverse[:, None], r, out=z)
         before, gamma = gamma, _dots(r, z)
         p *= _ratio(gamma, before)
         p += z
-        now.moving = bool(np.any(alpha > 0))
+        now.moving = bool((alpha > 0).any())
         yield now
+
+
+def _adder() -> Callable[[FloatArray, FloatArray, FloatArray], None]:
+    """y += alpha v in place for every column; one column by BLAS, in one go."""
+    from scipy.linalg.blas import daxpy
+
+    def add(y: FloatArray, alpha: FloatArray, v: FloatArray) -> None:
+        if len(alpha) == 1 and y.flags.c_contiguous:
+            daxpy(v.ravel(), y.ravel(), a=alpha[0])
+        else:
+            y += alpha * v
+
+    return add
 
 
 def _dots(u: FloatArray, v: FloatArray) -> FloatArray:
@@ -98,4 +110,4 @@ def _dots(u: FloatArray, v: FloatArray) -> FloatArray:
 
 def _ratio(top: FloatArray, bottom: FloatArray) -> FloatArray:
     """top / bottom, with 0 where bottom is not positive: such columns are at their end."""
-    return np.divide(top, bottom, out=np.zeros_like(top), where=bottom > 0)
+    return np.array([t / b if b > 0 else 0.0 for t, b in zip(top.tolist(), bottom.tolist(), strict=True)])

@@ -91,7 +91,7 @@ def follow(
             ending.record(gap)
             asked = request.show(x)
             verdict = None if judge is None else judge(now)
-            if np.all(gap <= goal) or not now.moving:
+            if (gap <= goal).all() or not now.moving:
                 ending.gap = exact(x)
                 error = float(np.max(ending.gap / goal))
                 if error <= 1:
@@ -104,7 +104,7 @@ def follow(
                     break
                 steps = restart(x)
                 now = next(steps)
-            elif not np.all(np.isfinite(gap)):
+            elif not np.isfinite(gap).all():
                 ending.status = Status.DIVERGED
                 break
             if asked:

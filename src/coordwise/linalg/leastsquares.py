@@ -13,7 +13,7 @@ from coordwise.linalg.conjugate import cgls
 from coordwise.linalg.direct import factorised
 from coordwise.linalg.following import Ending, follow, result_of
 from coordwise.linalg.products import Products
-from coordwise.linalg.request import Request, answer, matrix_of, norms, request_of
+from coordwise.linalg.request import Limits, Request, answer, matrix_of, norms, rank_note, request_of
 from coordwise.linalg.rowaction import run_objective
 from coordwise.methods import NUACDM, Auto
 from coordwise.objectives import LeastSquares, LinearSystem, Objective, Sums
@@ -75,12 +75,19 @@ def lstsq(
     (x, info) or Result
         As in `kaczmarz`, with `gap` the norm of the gradient. Where damp = 0 and several x are minimisers (dependent
         columns), "rows", "cgls" and "direct" give the one nearest to x0, that of smallest norm by default; "columns"
-        gives one that depends on the start. The residual does not depend on that.
+        gives one that depends on the start. The residual does not depend on that. "direct" reports a rank below the
+        smaller side in `notes`; the others do not know it.
 
     Raises
     ------
     TypeError, ValueError
         Naming the argument, what was wrong and what would work.
+
+    Notes
+    -----
+    The mean of the last half of plain Kaczmarz iterates tends to the least-squares solution as well, from rows alone,
+    but its error falls as 1/sqrt(rows). With noise of a tenth of |b| and 250 equations per unknown it was ahead of
+    "cgls" to a gradient of 3e-2, and behind from 1e-2 on: it is not offered.
 
     Examples
     --------
@@ -96,18 +103,8 @@ def lstsq(
     ending = Ending.now()
     matrix, by_rows = matrix_of(A, {"columns": "columns", "rows": "rows"}.get(method, "either"))  # type: ignore[arg-type]
     products = Products(matrix, by_rows)
-    request = request_of(
-        products.shape,
-        b,
-        x0,
-        rtol=rtol,
-        atol=atol,
-        maxiter=maxiter,
-        callback=callback,
-        random_state=random_state,
-        time_limit=time_limit,
-        n_jobs=n_jobs,
-    )
+    limits = Limits(rtol, atol, maxiter, callback, random_state, time_limit, n_jobs)
+    request = request_of(products.shape, b, x0, limits)
     if method == "direct" and products.dense is None:
         raise ValueError("method='direct' factorises a dense A; pass A.toarray(), or method='auto' or 'cgls'.")
     problem = Problem(products, request, damp, ending)
@@ -220,8 +217,7 @@ class Problem:
         ending.passes = short / 12
         ending.record(ending.gap)
         ending.status = Status.CONVERGED if np.all(ending.gap <= self.goal) else Status.STALLED
-        notes = (f"rank {rank} of at most {short}",) if rank < short else ()
-        return replace(self.result("direct (QR)"), notes=notes)
+        return replace(self.result("direct (QR)"), notes=rank_note(rank, short))
 
     def result(self, method: str) -> Result:
         """Of what was not done by the kernel."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,9 +15,21 @@ from coordwise.results import Result
 from coordwise.rows import Rows
 from coordwise.validation import FloatArray, check_array, check_callable, check_count, check_number, seed_of
 
-__all__ = ["Request", "answer", "matrix_of", "request_of"]
+__all__ = ["Limits", "Request", "answer", "matrix_of", "norms", "rank_note", "request_of"]
 
 SMALLEST_GOAL = 1e-300  # for rtol = atol = 0: met by a residual of exactly 0 alone
+
+
+class Limits(NamedTuple):
+    """When to stop, whom to tell, and with how much: arguments that all functions share, as they were given."""
+
+    rtol: float
+    atol: float
+    maxiter: int | None
+    callback: Callable[[FloatArray], object] | None
+    random_state: Any
+    time_limit: float | None
+    n_jobs: int
 
 
 @dataclass(frozen=True)
@@ -84,19 +96,7 @@ def matrix_of(A: Any, by: Literal["rows", "columns", "either"]) -> tuple[Rows, b
     return Rows(A, by), by == "rows"
 
 
-def request_of(
-    shape: tuple[int, int],
-    b: Any,
-    x0: Any,
-    *,
-    rtol: float,
-    atol: float,
-    maxiter: int | None,
-    callback: Callable[[FloatArray], object] | None,
-    random_state: Any,
-    time_limit: float | None = None,
-    n_jobs: int = 1,
-) -> Request:
+def request_of(shape: tuple[int, int], b: Any, x0: Any, limits: Limits) -> Request:
     """The arguments of the public functions, checked against a matrix of this shape."""
     m, n = shape
     columns, flat = targets(b, m, "rows of A")
@@ -104,18 +104,19 @@ def request_of(
     if x0 is not None:
         start = check_array("x0", x0, (n,) if flat else (n, columns.shape[1])).reshape(n, -1).copy()
         start[:, norms(columns) == 0] = 0.0  # b = 0 has the solution 0, whatever the start
-    check_callable("callback", callback)
+    check_callable("callback", limits.callback)
+    maxiter, seconds = limits.maxiter, limits.time_limit
     return Request(
         b=columns,
         flat=flat,
         x0=start,
-        rtol=check_number("rtol", rtol, low=0),
-        atol=check_number("atol", atol, low=0),
+        rtol=check_number("rtol", limits.rtol, low=0),
+        atol=check_number("atol", limits.atol, low=0),
         maxiter=max(1000, 10 * n) if maxiter is None else check_count("maxiter", maxiter, low=1),
-        callback=callback,
-        seed=seed_of(random_state),
-        time_limit=None if time_limit is None else check_number("time_limit", time_limit, low=0, infinite=True),
-        n_jobs=n_jobs,
+        callback=limits.callback,
+        seed=seed_of(limits.random_state),
+        time_limit=None if seconds is None else check_number("time_limit", seconds, low=0, infinite=True),
+        n_jobs=limits.n_jobs,
     )
 
 
@@ -124,3 +125,8 @@ def answer(result: Result, full_output: bool) -> Any:
     if full_output:
         return result
     return result.w, 0 if result.converged else max(1, math.ceil(result.passes))
+
+
+def rank_note(rank: int, short: int) -> tuple[str, ...]:
+    """A rank below the smaller side, in words."""
+    return (f"rank {rank} of at most {short}",) if rank < short else ()

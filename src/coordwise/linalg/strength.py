@@ -19,8 +19,8 @@ WORK = 1e8  # multiplications for the Gram matrix
 SMALLEST = 1e-8  # of the largest eigenvalue: below this rank is a matter of rounding, and restarts do better
 
 
-def cheap_strength(rows: Rows, weights: FloatArray) -> float | None:
-    """The smallest non-zero eigenvalue of A' diag(1/weights) A; None if it is not cheap, or too small to be certain."""
+def cheap_strength(rows: Rows, weights: FloatArray) -> tuple[float, int] | None:
+    """The smallest non-zero eigenvalue of A' diag(1/weights) A, and the rank; None if not cheap, or not certain."""
     short = min(rows.count, rows.width)
     if short > SHORT or rows.nnz * short > WORK:
         return None
@@ -37,4 +37,4 @@ def cheap_strength(rows: Rows, weights: FloatArray) -> float | None:
     positive = values[values > 1e-13 * top * max(rows.count, rows.width)]
     if not top > 0 or positive[0] < SMALLEST * top:
         return None
-    return float(positive[0])
+    return float(positive[0]), len(positive)

@@ -11,8 +11,9 @@ from coordwise.linalg.conjugate import Iterate, cgls
 from coordwise.linalg.consistency import NO_SOLUTION, Watch, certainly_inconsistent
 from coordwise.linalg.direct import factorised
 from coordwise.linalg.following import Ending, follow, result_of
+from coordwise.linalg.parallel import about_parallel_rows
 from coordwise.linalg.products import Products
-from coordwise.linalg.request import Request, norms
+from coordwise.linalg.request import Request, norms, rank_note
 from coordwise.linalg.rowaction import run_objective
 from coordwise.methods import NUACDM, SDCA, Method
 from coordwise.objectives import LinearSystem
@@ -75,6 +76,7 @@ class System:
         ending.gap = self.residual(ending.x)
         if count := int(np.count_nonzero(zero)):
             self.notes.append(f"{count} zero row{'s' * (count > 1)} left out")
+        self.notes += about_parallel_rows(self.products, self.norms2, self.request.b, self.goal)
         if np.all(ending.gap <= self.goal):
             ending.status = Status.CONVERGED
             self.notes.append("the start is a solution")
@@ -278,8 +280,7 @@ class System:
         better = np.all(np.isfinite(x)) and np.max(gap / self.goal) <= np.max(ending.gap / self.goal)
         if better:
             ending.x, ending.gap, self.method = x, gap, f"direct (QR) on {part.what}"
-            if part.whole and rank < part.short:
-                self.notes.append(f"rank {rank} of at most {part.short}")
+            self.notes += rank_note(rank, part.short) if part.whole else ()
         ending.record(ending.gap)
         if np.all(ending.gap <= self.goal):
             ending.status = Status.CONVERGED
