@@ -235,7 +235,7 @@ class LinearSystem(Objective):
         value = s["value"] + np.square(image).sum(0) / 2
         return Certificate(value, np.sqrt(s["gradient2"]), self.scale, np.full(self.outputs, np.nan))
 
-    def certify_run(self, run: Run) -> Certificate:
+    def certify_run(self, run: Run, g: FloatArray | None = None) -> Certificate:
         """See `Objective.certify_run`; x = 0, where runs begin, has the residual b."""
         image, b = run.image(), self.coordinates.centers
         if image.any():
