@@ -27,6 +27,8 @@ from coordwise.validation import FloatArray, check_choice, seed_of
 __all__ = ["STRATEGIES", "Fit", "choose", "fit"]
 
 STRATEGIES = ("auto", "dual", "primal", "working_set", "gram", "newton")
+EASY = 3.0  # mean curvature of the dual's smooth part, relative to the terms: exact steps over samples are fast
+TINY = 1e-4  # of the smallest l1 penalty with w = 0: working sets would be most of the features
 MOST = 10_000  # features whose dense Gram matrix fits into memory, where there is no other way
 
 
@@ -72,9 +74,24 @@ def choose(model: LinearModel) -> tuple[str, str]:
         return "gram", f"squared loss with {n} <= {FEW} samples: one Gram matrix"
     if loss.gamma > 0 and plain and d <= FEW and (n >= d or d <= FEW // 4):
         return "newton", f"smooth loss with {d} <= {FEW} features: Newton's method with one Gram matrix per step"
-    if loss.gamma > 0 and not plain and (penalty.l2 == 0 or model.intercept or d > n):
+    if loss.gamma > 0 and not plain and (penalty.l2 == 0 or model.intercept):
         return "working_set", "smooth loss and an l1 penalty or w >= 0: coordinates are features, some at a time"
+    if loss.gamma > 0 and not plain and d > n:
+        return _with_both_penalties(model)
     return "dual", "coordinates are samples"
+
+
+def _with_both_penalties(model: LinearModel) -> tuple[str, str]:
+    """For a smooth loss, an l1 and an l2 penalty, and more features than samples."""
+    terms, penalty = model.problem.terms, model.penalty
+    kappa = model.problem.rows("rows").norms2().mean() / (penalty.l2 * model.total * model.loss.gamma)
+    if kappa <= EASY:
+        return "dual", f"coordinates are samples, whose curvature in the dual is {kappa:.2g} times that of their terms"
+    moments = model.problem.moments(terms.subgradients(np.zeros((model.n, model.outputs))))
+    share = penalty.l1 / max(float(np.abs(moments).max()), 1e-300)
+    if share <= TINY:
+        return "primal", f"the l1 penalty is {share:.1g} of what would make w zero: coordinates are all features"
+    return "working_set", "smooth loss and an l1 penalty: coordinates are features, some at a time"
 
 
 def fit(
@@ -135,6 +152,10 @@ class _Options:
     start: Candidate | None
     callback: Callable[[Progress], object] | None
     n_jobs: int
+
+    @property
+    def threads(self) -> int:
+        return (os.cpu_count() or 1) if self.n_jobs == -1 else self.n_jobs
 
 
 @dataclass(frozen=True)
@@ -206,7 +227,9 @@ def _gram(model: LinearModel, options: _Options) -> _Outcome:
     if none:
         found, steps = nonnegative(model, most=options.max_passes, late=late)
     else:
-        found, steps = gram_solution(model, options.tol, options.start, most=options.max_passes, late=late)
+        found, steps = gram_solution(
+            model, options.tol, options.start, most=options.max_passes, late=late, threads=options.threads
+        )
     try:
         asked = options.callback is not None and says_stop(options.callback(_progress(model, found, steps)))
     except KeyboardInterrupt:
@@ -248,14 +271,13 @@ def _newton(model: LinearModel, options: _Options) -> _Outcome:
         outcome = _follow(model, options, unpenalised(model, options.tol, most=options.max_passes, start=options.start))
         gone = np.isinf(outcome.found.gap) & (outcome.found.value <= np.finfo(float).eps * model.scale)
         return replace(outcome, status=Status.DIVERGED) if gone.any() else outcome
-    threads = (os.cpu_count() or 1) if options.n_jobs == -1 else options.n_jobs
     begin, cost = options.start, 0.0
     if begin is None:
         w, cost = rough_start(model, seed_of(options.random_state))
         begin = None if w is None else model.from_primal(w)
     if begin is not None and np.any(begin.value > model.scale):
         begin = None
-    steps = newton(model, options.tol, start=begin, threads=threads)
+    steps = newton(model, options.tol, start=begin, threads=options.threads)
     return replace(_follow(model, options, steps, min(options.max_passes, 200)), part=cost)
 
 

@@ -24,6 +24,7 @@ def gram_solution(
     *,
     most: float = np.inf,
     late: Callable[[], bool] | None = None,
+    threads: int = 1,
 ) -> tuple[Candidate, int]:
     """The solution as well as a Gram matrix allows, and the steps of refinement or rounds of active sets it took.
 
@@ -33,17 +34,17 @@ def gram_solution(
     if plain and model.n < model.d:
         return _over_samples(model), 1
     if plain:
-        return _over_features(model, tol)
+        return _over_features(model, tol, threads)
     if start is not None:  # it may be the solution, found by other means
         again = model.from_primal(start.w)
         if np.all(again.gap <= tol * model.scale):
             return again, 1
-    return _on_active_sets(model, start, most, late)
+    return _on_active_sets(model, start, most, late, threads)
 
 
-def _over_features(model: LinearModel, tol: float) -> tuple[Candidate, int]:
+def _over_features(model: LinearModel, tol: float, threads: int) -> tuple[Candidate, int]:
     s = np.ones(model.n) if model.weights is None else model.weights
-    G, moments, shift, means = centered_moments(model)
+    G, moments, shift, means = centered_moments(model, threads)
     l2, steps = model.penalty.l2, 1
     factor = _factor(G, l2)
     w = scipy.linalg.cho_solve(factor, moments, check_finite=False)
@@ -61,9 +62,9 @@ def _over_features(model: LinearModel, tol: float) -> tuple[Candidate, int]:
 
 
 def _on_active_sets(
-    model: LinearModel, start: Candidate | None, most: float, late: Callable[[], bool] | None
+    model: LinearModel, start: Candidate | None, most: float, late: Callable[[], bool] | None, threads: int
 ) -> tuple[Candidate, int]:
-    G, moments, shift, means = centered_moments(model)
+    G, moments, shift, means = centered_moments(model, threads)
     w = np.zeros((model.d, model.outputs))
     rounds = 0
     for k in range(model.outputs):
@@ -76,10 +77,10 @@ def _on_active_sets(
     return model.from_primal(w, means - shift @ w if model.intercept else None), max(rounds, 1)
 
 
-def centered_moments(model: LinearModel) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+def centered_moments(model: LinearModel, threads: int = 1) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Gram matrix and moments A'Sb/W, both centered if there is an intercept, and the means of columns and targets."""
     if "moments" not in model.shared:
-        Moments.of(model.A, model.b, model.weights).share(model)
+        Moments.of_model(model, threads).share(model)
     return model.shared["moments"]
 
 

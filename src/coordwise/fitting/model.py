@@ -102,7 +102,7 @@ class LinearModel:
 
     def scores(self, w: FloatArray, c: FloatArray) -> FloatArray:
         """Aw + c."""
-        return self.problem.product(w) + c
+        return self.problem.product(w) + c if w.any() else np.zeros((self.n, self.outputs)) + c
 
     def value(self, w: FloatArray, t: FloatArray) -> FloatArray:
         """P at weights w with scores t."""

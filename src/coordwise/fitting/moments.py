@@ -33,6 +33,17 @@ class Moments:
         cross = np.asarray(A.T @ weighted, np.float64)
         return Moments(table[:-1, :-1], table[:-1, -1], cross, float(s.sum()), weighted.sum(0))
 
+    @staticmethod
+    def of_model(model: LinearModel, threads: int = 1) -> Moments:
+        """Of a model's samples; A'S1 only if it has an intercept, else zeros."""
+        s = np.ones(model.n) if model.weights is None else model.weights
+        table = Gram(model.A, model.intercept, threads, rows=model.problem.rows)(s)
+        d = model.d
+        weighted = s[:, None] * model.b
+        cross = model.problem.moments(weighted) * model.total
+        sums = table[:d, -1] if model.intercept else np.zeros(d)
+        return Moments(table[:d, :d], sums, cross, model.total, weighted.sum(0))
+
     def __add__(self, other: Moments) -> Moments:
         return Moments(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
 

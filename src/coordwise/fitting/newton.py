@@ -54,7 +54,9 @@ class Gram:
         return np.block([[gram, sums[:, None]], [sums[None, :], np.array([[weights.sum()]])]])
 
     def _dense(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """By blocks of rows that fit into a cache."""
+        """By blocks of rows that fit into a cache, unless all weigh the same."""
+        if weights[0] > 0 and np.all(weights == weights[0]):
+            return weights[0] * (self.A.T @ self.A), weights[0] * self.A.sum(0) if self.intercept else np.zeros(0)
         gram = np.zeros((self.A.shape[1],) * 2)
         sums = np.zeros(self.A.shape[1])
         used = np.flatnonzero(weights)
