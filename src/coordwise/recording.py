@@ -43,7 +43,11 @@ class Progress:
 def start(
     objective: Objective, schedule: Schedule, seed: int, x: FloatArray, threads: int = 1, *, pack: bool = True
 ) -> Run:
-    """A run of the schedule on the objective from x (N x K); packing pays for itself within a few passes."""
+    """A run of the schedule on the objective from x (N x K).
+
+    Packing pays for itself within a few passes; exact steps before acceleration are not expected to take more.
+    """
+    pack = pack and (schedule.plan.accelerated or schedule.renew is None)
     return Run(
         objective.rows,
         objective.coordinates,
