@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
+from coordwise.fitting.blas import one_blas_thread
 from coordwise.fitting.dual import WithIntercept
 from coordwise.fitting.gram import gram_solution
 from coordwise.fitting.model import Candidate, LinearModel
@@ -124,7 +127,9 @@ def fit(
     begun = time.perf_counter()
     limit = np.inf if time_limit is None else begun + time_limit
     runner = {"gram": _gram, "newton": _newton, "dual": _dual, "primal": _primal, "working_set": _working_set}[name]
-    outcome = runner(model, _Options(tol, max_passes, limit, method, random_state, start, callback, n_jobs))
+    small = name in ("gram", "newton") and sp.issparse(model.A) and model.d <= FEW
+    with one_blas_thread() if small else nullcontext():
+        outcome = runner(model, _Options(tol, max_passes, limit, method, random_state, start, callback, n_jobs))
     found = outcome.found
     return Fit(
         found.w,
