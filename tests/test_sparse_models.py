@@ -210,7 +210,8 @@ def test_ctrl_c_within_a_run_on_a_working_set_is_not_swallowed(monkeypatch):
 
     monkeypatch.setattr(proximal, "solve", interrupted)
     A, b, _ = data(n=60, d=20)
-    found = fit(LinearModel(cw.ERM(A, b, penalty="l1", lam=1e-3), True), tol=1e-12, strategy="working_set")
+    problem = cw.ERM(A, b, loss="huber", penalty="l1", lam=1e-3)
+    found = fit(LinearModel(problem, True), tol=1e-12, strategy="working_set")
     assert found.status is Status.INTERRUPTED
 
 

@@ -2,7 +2,8 @@
 
 The solution of an l1 penalty has few features. Each round certifies the current point over all features, takes those
 that are in use and those whose dual constraints are nearest to being active as working set, and solves the problem on
-these alone (`coordwise.fitting.proximal`).
+these alone: exactly for the squared loss and few features (`coordwise.fitting.gram`), else by proximal Newton steps
+(`coordwise.fitting.proximal`).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from coordwise.fitting.gram import gram_solution
 from coordwise.fitting.model import Candidate, LinearModel
 from coordwise.fitting.polish import polished
 from coordwise.fitting.proximal import Descent, proximal_newton
@@ -20,6 +22,7 @@ from coordwise.validation import FloatArray
 __all__ = ["FIRST", "nearest", "working_sets"]
 
 FIRST = 100  # features of the first working set
+EXACT = 450  # features up to which the squared loss is solved exactly, from a Gram matrix
 INNER, GOOD = 0.3, 0.02  # gap on a working set relative to the gap of the problem: at first, and on good sets
 
 
@@ -46,9 +49,14 @@ def working_sets(
             which = nearest(model, v[:, k], used, int(sizes[k]))
             goal = max(inner[k] * best.gap[k], tol * model.scale[k] / 2 if inner[k] >= GOOD else 0.0)
             part = model.restricted(which, int(k))
-            reached = proximal_newton(part, part.from_primal(w[which, k][:, None]), goal, descent)
-            if inner[k] < INNER or len(which) == model.d:
-                reached = polished(part, reached)
+            here = part.from_primal(w[which, k][:, None])
+            if model.loss.name == "squared" and len(which) <= EXACT:
+                reached, _ = gram_solution(part, goal / float(part.scale[0]), here)
+                descent.entries += part.columns.nnz
+            else:
+                reached = proximal_newton(part, here, goal, descent)
+                if inner[k] < INNER or len(which) == model.d:
+                    reached = polished(part, reached)
             w[which, k] = reached.w[:, 0]
         found, v = model.certified(w)
         slow = found.gap[todo] > best.gap[todo] / 2
