@@ -68,6 +68,11 @@ struct Term {
   }
   double clip(double y, double c, double s) const { return std::min(std::max(y, low(c, s)), high(c, s)); }
 
+  // Whether phi'(t) is t soft-thresholded at kink, over quad, for c = 0 and s = 1.
+  bool soft() const {
+    return shape == Shape::piecewise && quad > 0 && dead == 0 && std::isinf(lower) && std::isinf(upper);
+  }
+
   // scale * phi*(y)
   double conjugate(double y, double c, double s) const {
     if (y < low(c, s) || y > high(c, s)) return std::numeric_limits<double>::infinity();

@@ -254,6 +254,24 @@ def test_what_a_refusal_advises_works(penalty, intercept, cure):
     assert fit(changed, tol=1e-3, max_passes=10_000).converged
 
 
+@pytest.mark.parametrize(
+    ("l1", "l2", "strategy"),
+    [(0.5, 10.0, "dual"), (0.5, 1e-3, "working_set"), (1e-9, 1e-3, "primal"), (0.5, 0.0, "working_set")],
+)
+def test_both_penalties_and_more_features_than_samples(l1, l2, strategy):
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((40, 1100)) / np.sqrt(1100)
+    b = np.sign(A[:, 0] + 0.1 * rng.standard_normal(40))
+    largest = np.abs(A.T @ b).max() / 80
+    penalty = cw.penalties.ElasticNet(l1 * largest, l2)
+    model = LinearModel(cw.ERM(A, b, loss="logistic", penalty=penalty), False)
+    assert choose(model)[0] == strategy
+    found, other = fit(model, tol=1e-8, max_passes=1e5), fit(model, tol=1e-8, strategy="working_set", max_passes=1e5)
+    assert found.converged
+    assert other.converged
+    np.testing.assert_allclose(found.value, other.value, atol=2e-8)
+
+
 def test_an_unknown_strategy_is_refused():
     with pytest.raises(ValueError, match="strategy"):
         fit(model_of("squared"), tol=1e-3, strategy="grams")

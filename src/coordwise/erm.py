@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse as sp
 
-from coordwise.kernels import Terms
+from coordwise.kernels import Run, Terms
 from coordwise.losses import Loss, get_loss
 from coordwise.objectives import Local, Look, Objective, Sums, targets
 from coordwise.penalties import ElasticNet, get_penalty
@@ -246,6 +246,15 @@ class DualERM(Objective):
         s = sums(-w / n)
         value = s["value"] + self.penalty.conjugate(v)
         return Certificate(value, s["fenchel_young"], self._at_zero, s["conjugate"] + self.penalty.value(w))
+
+    def certify_run(self, run: Run, g: FloatArray | None = None) -> Certificate:
+        """See `Objective.certify_run`; at x = 0, where most runs begin, w = 0 and the gap is P(0)."""
+        image = run.image()
+        if image.any() or self.image0 is not None or run.point().any():
+            return self.certificate(image, lambda omega: run.sums(omega, g))
+        if g is not None:
+            g[:] = 0.0
+        return Certificate(np.zeros(self.outputs), self._at_zero, self._at_zero, self._at_zero)
 
     def local_curvature(self, look: Look, slack: float, doubt: float) -> Local | None:
         """Curvature of the conjugates near x, as `coordwise.curvature` describes; the least over all outputs."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from coordwise.erm import ERM, DualERM
 from coordwise.experiments.units import Interrupted, Watch
-from coordwise.fitting.newton import Gram
+from coordwise.fitting.weighted import Gram
 from coordwise.recording import Progress
 from coordwise.solve import solve
 from coordwise.validation import FloatArray

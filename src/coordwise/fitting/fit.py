@@ -303,7 +303,11 @@ def _dual(model: LinearModel, options: _Options) -> _Outcome:
     if not model.intercept:
         objective: Any = model.problem.dual()
         result = _solve(model, objective, options, [], None if options.start is None else options.start.y, options.tol)
-        return _Outcome(model.from_dual(result.x.reshape(model.n, -1)), result.status, [result])
+        value, gap = np.atleast_1d(result.primal), np.atleast_1d(result.gap)  # computed from x alone, as all of it is
+        found = Candidate(
+            result.w.reshape(model.d, -1), np.zeros(model.outputs), result.x.reshape(model.n, -1), value, gap
+        )
+        return _Outcome(found, result.status, [result])
     center = model.best_intercept(np.zeros((model.n, model.outputs))) if options.start is None else options.start.c
     center = np.clip(center, -1e6, 1e6)
     objective = WithIntercept.of(model, center)

@@ -11,7 +11,7 @@ import scipy.linalg
 from coordwise.fitting.active_set import ActiveSet
 from coordwise.fitting.model import Candidate, LinearModel
 from coordwise.fitting.moments import Moments
-from coordwise.fitting.newton import Gram
+from coordwise.fitting.weighted import Gram
 from coordwise.validation import FloatArray
 
 __all__ = ["centered_moments", "gram_solution", "shifted"]

@@ -125,12 +125,11 @@ class LinearModel:
 
     def feasible(self, y: FloatArray) -> FloatArray:
         """The dual variables moved into their domain, and with an intercept onto sum_i y_i = 0."""
-        low, high = self.loss.domain(self.b, self.s)
+        low, high = self._domain
         y = np.clip(y, low, high)
         if not self.intercept:
             return y
         s = np.broadcast_to(self.s, y.shape)
-        low, high = np.broadcast_to(low, y.shape), np.broadcast_to(high, y.shape)
         moved = y - y.sum(0) / s.sum(0) * s
         for k in range(self.outputs):
             if np.any(moved[:, k] < low[:, k]) or np.any(moved[:, k] > high[:, k]):
@@ -140,6 +139,12 @@ class LinearModel:
 
                 moved[:, k] = np.clip(y[:, k] - _root(lambda t: -excess(t), 1.0) * s[:, k], low[:, k], high[:, k])
         return moved
+
+    @cached_property
+    def _domain(self) -> tuple[FloatArray, FloatArray]:
+        """Ends of the domain of every dual variable."""
+        low, high = self.loss.domain(self.b, self.s)
+        return np.broadcast_to(low, self.b.shape), np.broadcast_to(high, self.b.shape)
 
     def from_dual(self, y: FloatArray) -> Candidate:
         """The candidate that dual variables lead to: w = grad r*(-(1/W) A'y) and the best intercept."""
@@ -186,17 +191,17 @@ class LinearModel:
 
 def _root(increasing: Any, size: float) -> float:
     """A zero of a non-decreasing function (where it crosses 0, if it jumps), from a bracket that grows."""
-    low = high = 0.0
-    here = increasing(0.0)
+    near, here = 0.0, increasing(0.0)
     if here == 0:
         return 0.0
-    step = max(size, 1.0) * 1e-3
-    while (here < 0 and increasing(high) < 0) or (here > 0 and increasing(low) > 0):
-        if step > 1e30:  # it never crosses: all labels are equal, say
-            break
-        low, high = (low, high + step) if here < 0 else (low - step, high)
-        step *= 4
-    f_low, f_high = increasing(low), increasing(high)
-    if f_low == 0 or f_high == 0 or (f_low > 0) == (f_high > 0):
-        return low if f_low == 0 or here > 0 else high
-    return float(brentq(increasing, low, high, xtol=1e-15 * max(1.0, abs(low), abs(high)), rtol=8.9e-16, maxiter=200))
+    step = max(size, 1.0) * (1e-3 if here < 0 else -1e-3)
+    while abs(step) <= 1e30:
+        far = near + step
+        there = increasing(far)
+        if there == 0:
+            return far
+        if (there > 0) != (here > 0):
+            least = 1e-15 * max(1.0, abs(near), abs(far))
+            return float(brentq(increasing, near, far, xtol=least, rtol=8.9e-16, maxiter=200))
+        near, step = far, 4 * step
+    return near  # it never crosses: all labels are equal, say

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from coordwise.fitting.model import LinearModel
-from coordwise.fitting.newton import Gram
+from coordwise.fitting.weighted import Gram
 from coordwise.validation import FloatArray
 
 __all__ = ["Moments"]

@@ -12,11 +12,12 @@ from scipy.special import log_softmax, softmax, xlogy
 
 from coordwise.fitting.fit import Fit
 from coordwise.fitting.model import Candidate
-from coordwise.fitting.newton import FEW, Gram, direction
+from coordwise.fitting.newton import FEW, direction
 from coordwise.fitting.quadratic import Columns
 from coordwise.fitting.search import halved
 from coordwise.fitting.softmax import best_intercepts, hessian_blocks
 from coordwise.fitting.unpenalised import ROUNDING, conjugate_gradients
+from coordwise.fitting.weighted import Gram
 from coordwise.recording import Progress, says_stop
 from coordwise.results import Status
 from coordwise.rows import Rows

@@ -2,78 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, Literal
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
-import scipy.sparse as sp
 
 from coordwise.fitting.model import Candidate, LinearModel
 from coordwise.fitting.search import halved
-from coordwise.rows import Rows
+from coordwise.fitting.weighted import Gram
 from coordwise.validation import FloatArray
 
-__all__ = ["FEW", "Gram", "direction", "majorant", "newton"]
+__all__ = ["FEW", "direction", "majorant", "newton"]
 
 FEW = 1000  # features (or samples) for which a dense Gram matrix is cheap
-DENSE = 0.3  # share of entries above which a sparse matrix is cheaper as a dense one
 SHORT = 1 / 8  # a step that had to be halved more often came from curvatures that say little about the loss
-BLOCK = 4096  # rows of a dense matrix
 TRIALS = 3  # of damping, each ten times stronger than the last
 FIRST, LEAST = 1e-4, 5e-6  # damping, in parts of the mean curvature: the first and the smallest
 ENOUGH = 0.1  # of the decrease that the quadratic model promises
-
-
-class Gram:
-    """Weighted Gram matrices A'DA, with a column of ones appended for the intercept.
-
-    Sparse rows go through the compiled kernel, dense ones through BLAS; both release the GIL.
-    """
-
-    def __init__(
-        self, A: Any, intercept: bool, threads: int = 1, rows: Callable[[Literal["rows"]], Rows] | None = None
-    ) -> None:
-        n, d = A.shape
-        self.intercept, self.threads = intercept, threads
-        sparse = sp.issparse(A)
-        if sparse and A.nnz > DENSE * n * d and n * d <= 2**27:  # BLAS is faster, and the copy small
-            A, sparse = A.toarray(), False
-        self.rows = (Rows(A, "rows") if rows is None else rows("rows")) if sparse else None
-        self.A: Any = None if sparse else np.ascontiguousarray(A, dtype=np.float64)
-
-    def __call__(self, weights: FloatArray) -> FloatArray:
-        """[A 1]' diag(weights) [A 1], or A' diag(weights) A."""
-        if self.rows is not None:
-            gram = self.rows.gram(np.ascontiguousarray(weights), self.threads)
-            sums = self.rows.combine(np.ascontiguousarray(weights[:, None]))[:, 0] if self.intercept else None
-        else:
-            gram, sums = self._dense(weights)
-        if sums is None or not self.intercept:
-            return gram
-        return np.block([[gram, sums[:, None]], [sums[None, :], np.array([[weights.sum()]])]])
-
-    def _dense(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """By blocks of rows that fit into a cache, unless all weigh the same."""
-        if weights[0] > 0 and np.all(weights == weights[0]):
-            return weights[0] * (self.A.T @ self.A), weights[0] * self.A.sum(0) if self.intercept else np.zeros(0)
-        gram = np.zeros((self.A.shape[1],) * 2)
-        sums = np.zeros(self.A.shape[1])
-        used = np.flatnonzero(weights)
-        positive = bool(np.all(weights >= 0))
-        for first in range(0, len(used), BLOCK):
-            which = used[first : first + BLOCK]
-            whole = which[-1] - which[0] == len(which) - 1
-            part = self.A[which[0] : which[-1] + 1] if whole else self.A[which]
-            s = weights[which]
-            if positive:  # half the work
-                root = np.sqrt(s)[:, None] * part
-                gram += root.T @ root
-            else:
-                gram += part.T @ (s[:, None] * part)
-            if self.intercept:
-                sums += s @ part
-        return gram, sums
 
 
 def newton(
@@ -103,16 +49,27 @@ def newton(
     while (active := best.gap > tol * model.scale).any():
         w, c, t, value = last.w.copy(), last.c.copy(), t.copy(), last.value.copy()
         for k in np.flatnonzero(active):
-            step, shift, move, value[k] = outputs[k].step(w[:, k], t[:, k : k + 1], v[:, k], float(value[k]))
-            w[:, k] -= step
-            c[k] -= shift
-            t[:, k : k + 1] -= move
+            step, value[k] = outputs[k].step(w[:, k], t[:, k : k + 1], v[:, k], float(value[k]))
+            w[:, k] -= step.u
+            c[k] -= step.e
+            t[:, k : k + 1] -= step.move
         last, v = model.certified_at(w, c, t, value)
         if np.all(last.better(best).gap <= tol * model.scale):  # scores that were updated carry rounding
             t = model.scores(w, c)
             last, v = model.certified_at(w, c, t)
         best = last.better(best)
         yield best
+
+
+class _Step(NamedTuple):
+    """What is to be subtracted from w, c and the scores: u, e and Au + e."""
+
+    u: FloatArray
+    e: float
+    move: FloatArray
+
+    def times(self, length: float) -> _Step:
+        return self if length == 1 else _Step(length * self.u, length * self.e, length * self.move)
 
 
 class _Output:
@@ -124,51 +81,45 @@ class _Output:
         self.damping = 0.0
         norms = model.problem.rows("rows").norms2() if self.gram.rows is not None else np.square(self.gram.A).sum(1)
         self.unit = float(model.loss.smoothness * norms.mean() / model.d)  # of damping: the mean curvature at most
+        self.trials = TRIALS if model.loss.shape.logistic else 1
 
-    def step(
-        self, w: FloatArray, t: FloatArray, v: FloatArray, here: float
-    ) -> tuple[FloatArray, float, FloatArray, float]:
-        """(u, e, Au + e) to subtract from w, c and t, and the value then.
+    def step(self, w: FloatArray, t: FloatArray, v: FloatArray, here: float) -> tuple[_Step, float]:
+        """A step from w with scores t, and the value after it.
 
-        v are the moments of -phi'(t), and `here` is the value at w, c.
+        v are the moments of -phi'(t), and `here` is the value before.
         """
-        model = self.model
+        model, l2 = self.model, self.model.penalty.l2
         if model.intercept:
             y = self.terms.derivative(t)
-            gradient = model.problem.moments(y)[:, 0] + model.penalty.l2 * w
-            gradient = np.append(gradient, y.sum() / model.total)
+            gradient = np.append(model.problem.moments(y)[:, 0] + l2 * w, y.sum() / model.total)
         else:  # these are the subgradients that v was computed of
-            gradient = model.penalty.l2 * w - v
+            gradient = l2 * w - v
 
-        def value(length: float) -> float:
-            point = w - length * step
-            losses = self.terms.value(t - length * move)[0] / model.total
-            return float(losses + model.penalty.l2 / 2 * (point @ point))
+        def value(step: _Step) -> float:
+            point = w - step.u
+            return float(self.terms.value(t - step.move)[0] / model.total + l2 / 2 * (point @ point))
+
+        def halving(step: _Step, slope: float) -> tuple[_Step, float, float]:
+            length, there = halved(lambda length: value(step.times(length)), here, -slope)
+            return step.times(length), there, length
 
         hessian = self._hessian(self.terms.second_derivative(t)[:, 0])
-        damped = TRIALS if model.loss.shape.logistic else 1
-        for trial in range(damped):
-            step, shift, move = self._solve(hessian, gradient, self.damping)
-            full = np.append(step, shift) if model.intercept else step
-            slope = float(gradient @ full)
-            if (there := value(1.0)) <= here - ENOUGH * (slope - full @ (hessian @ full) / 2) + 1e-15 * abs(here):
+        for trial in range(self.trials):
+            if trial > 0:
+                self.damping = max(10 * self.damping, FIRST * self.unit)
+            step, slope, bend = self._solve(hessian, gradient, self.damping)
+            if (there := value(step)) <= here - ENOUGH * (slope - bend / 2) + 1e-15 * abs(here):
                 if trial == 0:
                     self.damping = self.damping / 10 if self.damping > LEAST * self.unit else 0.0
-                return step, shift, move, there
-            if trial < damped - 1:
-                self.damping = max(10 * self.damping, FIRST * self.unit)
-        length, there = halved(value, here, -slope)
+                return step, there
+        step, there, length = halving(step, slope)
         if length >= SHORT:
-            return length * step, length * shift, length * move, there
-        shorter = length * step, length * shift, length * move, there
+            return step, there
         s: Any = 1.0 if model.weights is None else model.weights
         above = majorant(model, t[:, 0], self.terms.derivative(t)[:, 0], model.b[:, self.k], s)
-        step, shift, move = self._solve(self._hessian(above), gradient, 0.0)
-        full = np.append(step, shift) if model.intercept else step
-        length, other = halved(value, here, -float(gradient @ full))
-        if other < there or not np.isfinite(there):
-            return length * step, length * shift, length * move, other
-        return shorter
+        other, slope, _ = self._solve(self._hessian(above), gradient, 0.0)
+        other, lower, _ = halving(other, slope)
+        return (other, lower) if lower < there or not np.isfinite(there) else (step, there)
 
     def _hessian(self, curvature: FloatArray) -> FloatArray:
         model = self.model
@@ -179,16 +130,18 @@ class _Output:
             hessian[-1, -1] += 1e-14 * max(hessian[-1, -1], 1e-8)  # all curvatures may vanish
         return hessian
 
-    def _solve(self, hessian: FloatArray, gradient: FloatArray, damping: float) -> tuple[FloatArray, float, FloatArray]:
+    def _solve(self, hessian: FloatArray, gradient: FloatArray, damping: float) -> tuple[_Step, float, float]:
+        """The step, and slope and curvature of the quadratic model along it."""
+        d = self.model.d
+        damped = hessian
         if damping > 0:
-            hessian = hessian.copy()
-            _diagonal(hessian)[: self.model.d] += damping
-        step = direction(hessian, gradient)
-        shift = float(step[-1]) if self.model.intercept else 0.0
-        step = step[: self.model.d]
-        move = self.model.problem.product(step[:, None])
-        move += shift
-        return step, shift, move
+            damped = hessian.copy()
+            _diagonal(damped)[:d] += damping
+        full = direction(damped, gradient)
+        e = float(full[d]) if self.model.intercept else 0.0
+        move = self.model.problem.product(full[:d, None])
+        move += e
+        return _Step(full[:d], e, move), float(gradient @ full), float(full @ (hessian @ full))
 
 
 def _diagonal(square: FloatArray) -> FloatArray:

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from coordwise.fitting.model import Candidate, LinearModel
-from coordwise.fitting.newton import FEW, Gram, direction
+from coordwise.fitting.newton import FEW, direction
+from coordwise.fitting.weighted import Gram
 
 __all__ = ["polished"]
 

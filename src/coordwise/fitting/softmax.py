@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.special import softmax
 
-from coordwise.fitting.newton import Gram
+from coordwise.fitting.weighted import Gram
 from coordwise.validation import FloatArray
 
 __all__ = ["best_intercepts", "hessian_blocks"]

@@ -17,8 +17,9 @@ from scipy.special import log_softmax, softmax, xlogy
 from coordwise.erm import ERM, feasible_share
 from coordwise.fitting.fit import Fit
 from coordwise.fitting.model import Candidate, LinearModel
-from coordwise.fitting.newton import FEW, Gram, direction
+from coordwise.fitting.newton import FEW, direction
 from coordwise.fitting.softmax import best_intercepts, hessian_blocks
+from coordwise.fitting.weighted import Gram
 from coordwise.fitting.working import FIRST, nearest
 from coordwise.penalties import ElasticNet
 from coordwise.recording import Progress, says_stop

@@ -12,8 +12,9 @@ import scipy.sparse as sp
 from coordwise.fitting.active_set import ActiveSet
 from coordwise.fitting.gram import centered_moments
 from coordwise.fitting.model import Candidate, LinearModel
-from coordwise.fitting.newton import FEW, Gram, direction
+from coordwise.fitting.newton import FEW, direction
 from coordwise.fitting.search import halved
+from coordwise.fitting.weighted import Gram
 from coordwise.linalg.conjugate import cg
 from coordwise.penalties import ElasticNet
 from coordwise.validation import FloatArray

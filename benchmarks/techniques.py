@@ -1,0 +1,208 @@
+"""What each technique gains: the same problems with one of them switched off in turn.
+
+Over the samples (news20) in passes to a duality gap of 1e-6 P(0), and seconds; with few features (w8a) and few of many
+features (news20, l1) in seconds; and what a pass costs next to reading the data once. Times are medians of a few fits;
+compare within a line only. A switch is a patch of the library from outside, so nothing here is an option for users.
+
+    OMP_NUM_THREADS=1 python benchmarks/techniques.py [--most 1000] [--repeats 3] [--tol 1e-6]
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from functools import partial
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import scipy.sparse as sp
+
+import coordwise as cw
+from coordwise import curvature, methods
+from coordwise.datasets import load
+from coordwise.erm import DualERM
+from coordwise.fitting import fit as fitting
+from coordwise.fitting import newton, working
+from coordwise.fitting.fit import fit
+from coordwise.fitting.model import LinearModel
+from coordwise.kernels import NO_PACKING, PACK_IN_SINGLE
+from coordwise.recording import start
+from coordwise.rows import Rows
+
+Switch = Callable[[], Any]
+
+
+@contextmanager
+def everyone_drawn() -> Iterator[None]:
+    """No coordinate is held; the slopes of corners still make up for curvature."""
+    whole = DualERM.local_curvature
+
+    def local(self: DualERM, look: Any, slack: float, doubt: float) -> Any:
+        return whole(self, look, slack, 1e9)  # with so much doubt nobody is
+
+    with mock.patch.object(DualERM, "local_curvature", local):
+        yield
+
+
+@contextmanager
+def scipy_products() -> Iterator[None]:
+    """Gram matrices of sparse rows by scipy's sparse product."""
+
+    def gram(self: Rows, weights: Any, threads: int = 1) -> Any:
+        A = sp.csr_array(self.arrays, shape=(self.count, self.width))
+        return (A.T @ (sp.diags_array(weights) @ A)).toarray()
+
+    with mock.patch.object(Rows, "gram", gram):
+        yield
+
+
+OVER_SAMPLES: dict[str, Switch] = {
+    "everything": nullcontext,
+    "one pass of exact steps": lambda: mock.patch.object(curvature.LocalWeights, "_pays", return_value=False),
+    "no active sets": everyone_drawn,
+    "worst-case curvature": lambda: mock.patch.object(DualERM, "local_curvature", return_value=None),
+    "no hopeful weights": lambda: mock.patch.object(methods.Auto, "varied", np.inf),
+    "rows not packed": lambda: mock.patch.object(Rows, "packing", NO_PACKING),
+}
+FEW_FEATURES: dict[str, Switch] = {
+    "everything": nullcontext,
+    "start at zero": lambda: mock.patch.object(fitting, "rough_start", return_value=(None, 0.0)),
+    "no damping": lambda: mock.patch.object(newton, "TRIALS", 1),
+    "Gram by scipy": scipy_products,
+    "over the samples": nullcontext,
+}
+SPARSE: dict[str, Switch] = {
+    "everything": nullcontext,
+    "no exact small sets": lambda: mock.patch.object(working, "EXACT", 0),
+    "all features at once": nullcontext,
+}
+
+
+def news20(normalised: bool) -> tuple[Any, Any]:
+    data = load("news20")
+    A = data.A
+    if normalised:
+        norms = np.sqrt(A.multiply(A).sum(axis=1))
+        A = sp.csr_array(sp.diags_array(1 / np.where(norms > 0, norms, 1.0)) @ A)
+        A.sort_indices()
+    return A, data.b
+
+
+def timed(run: Callable[[], Any], repeats: int) -> tuple[float, Any]:
+    """Median seconds, and the last result; one run only if it is long."""
+    times: list[float] = []
+    while len(times) < repeats and sum(times) < 10:
+        begun = time.perf_counter()
+        result = run()
+        times.append(time.perf_counter() - begun)
+    return statistics.median(times), result
+
+
+def solved(problem: cw.ERM, args: argparse.Namespace) -> cw.Result:
+    return cw.solve(problem.dual(), tol=args.tol, max_passes=args.most)
+
+
+def over_samples(args: argparse.Namespace) -> None:
+    print(f"\nOver the samples, passes (and seconds) to a gap of {args.tol:g} P(0); at most {args.most:g} passes")
+    print(f"{'':46}" + "".join(f"{name:>25}" for name in OVER_SAMPLES))
+    for normalised in (False, True):
+        A, b = news20(normalised)
+        for loss in ("squared", "logistic", "squared_hinge", "hinge"):
+            for weight in (1.0, 1e-2):
+                cells = []
+                for switch in OVER_SAMPLES.values():
+                    with switch():
+                        problem = cw.ERM(A, b, loss=loss, lam=weight / len(b))
+                        seconds, result = timed(partial(solved, problem, args), args.repeats)
+                    passes = f"{result.passes:.0f}" if result.converged else f">{args.most:g}"
+                    cells.append(f"{passes} ({seconds:.2f} s)")
+                title = f"{loss}, news20 {'normalised' if normalised else 'raw'}, lam n = {weight:g}"
+                print(f"{title:46}" + "".join(f"{cell:>25}" for cell in cells), flush=True)
+
+
+def by_fitting(args: argparse.Namespace, title: str, switches: dict[str, Switch], rows: Any, last: str) -> None:
+    """Seconds of `fit`; the last column is another strategy."""
+    print(f"\n{title}, seconds to a gap of {args.tol:g} P(0)")
+    print(f"{'':46}" + "".join(f"{name:>22}" for name in switches))
+    for name, make in rows:
+        cells = []
+        for k, switch in enumerate(switches.values()):
+            strategy = last if k == len(switches) - 1 else "auto"
+            with switch():
+                seconds, result = timed(
+                    lambda make=make, strategy=strategy: fit(
+                        LinearModel(make(), False), tol=args.tol, strategy=strategy, max_passes=1e5, time_limit=30
+                    ),
+                    args.repeats,
+                )
+            cells.append(f"{seconds:.3f}" if result.converged else f">{seconds:.0f}")
+        print(f"{name:46}" + "".join(f"{cell:>22}" for cell in cells), flush=True)
+
+
+def limits() -> None:
+    """One accelerated pass against reading as many bytes in order, which no method that looks at every row can beat."""
+    vector = np.ones(2**25)
+    reading = min(timed(vector.sum, 1)[0] for _ in range(5)) / vector.nbytes  # seconds a byte
+    print(f"\nThe limit: memory is read in order at {1e-9 / reading:.1f} GB/s")
+    print(f"{'':30}{'bytes a pass':>16}{'read in':>12}{'a pass takes':>16}{'certificate':>14}{'of the limit':>14}")
+    covtype = load("covtype")
+    dense = covtype.A.toarray()
+    dense = (dense - dense.mean(0)) / np.where(dense.std(0) > 0, dense.std(0), 1.0)
+    w8a = load("w8a")
+    for name, (A, b) in {
+        "news20 raw": news20(False),
+        "news20 normalised": news20(True),
+        "w8a": (w8a.A, w8a.b),
+        "covtype, sparse": (covtype.A, covtype.b),
+        "covtype, dense": (dense, covtype.b),
+    }.items():
+        objective = cw.ERM(A, b, lam=1 / len(b)).dual()
+        rows = objective.rows
+        run = start(objective, cw.NUACDM().schedule(objective), 0, objective.start(None))
+        a_pass = min(timed(partial(run.advance, entries=rows.nnz), 1)[0] for _ in range(7))
+        look = min(timed(partial(objective.certify_run, run), 1)[0] for _ in range(7))
+        an_entry = 8 if rows.dense is not None else (8 if rows.packing == PACK_IN_SINGLE else 12)
+        size = an_entry * rows.nnz + 64 * rows.count
+        print(
+            f"{name:30}{size / 2**20:12.1f} MiB{1e3 * size * reading:9.2f} ms{1e3 * a_pass:13.2f} ms"
+            f"{1e3 * look:11.2f} ms{size * reading / a_pass:14.0%}",
+            flush=True,
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--most", type=float, default=1000, help="passes that a run may take")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--tol", type=float, default=1e-6)
+    args = parser.parse_args()
+    over_samples(args)
+    w8a = load("w8a")
+    rows = [
+        (
+            f"{loss}, w8a, lam n = {weight:g}",
+            lambda loss=loss, weight=weight: cw.ERM(w8a.A, w8a.b, loss=loss, lam=weight / len(w8a.b)),
+        )
+        for loss in ("logistic", "squared_hinge")
+        for weight in (1.0, 1e-2, 1e-4)
+    ]
+    by_fitting(args, "Few features", FEW_FEATURES, rows, "dual")
+    A, b = news20(True)
+    largest = float(np.abs(A.T @ b).max()) / len(b)
+    rows = [
+        (
+            f"lasso, news20 normalised, lam_max/{part}",
+            lambda part=part: cw.ERM(A, b, penalty="l1", lam=largest / part),
+        )
+        for part in (10, 100, 1000)
+    ]
+    by_fitting(args, "Few of many features", SPARSE, rows, "primal")
+    limits()
+
+
+if __name__ == "__main__":
+    main()
