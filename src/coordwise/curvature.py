@@ -19,9 +19,9 @@ exact steps per e-fold are e sqrt(K) of restarted ones (`coordwise.restarts`).
 
 The weights are renewed at every look, from the same y and z; with restarts, when the momentum is lost anyway, or the
 gap is that of coordinates held in vain. That they hold as far as the run goes is hoped, not known: when the certificate
-falls by less than half of what they promise, slack doubles; when coordinates were held in vain, it grows tenfold. From
-then on a coordinate is held only while t_i may also move by a growing part of |a_i| sqrt(2 gap/l2). All of it is what
-the gap proves possible: in the end there is no more than is known, and with weights for which there is a proof.
+falls by less than half of what they promise, slack doubles. From then on a coordinate is held only while t_i may also
+move by a growing part of |a_i| sqrt(2 gap/l2), all of which is what the gap proves possible: in the end no more is
+claimed than is known. With restarts nothing is promised; there a set that was chosen in vain grows until the next one.
 """
 
 from __future__ import annotations
@@ -39,7 +39,6 @@ from coordwise.validation import FloatArray
 __all__ = ["LocalWeights"]
 
 FIRST, DOUBT, LAST = 3.0, 2.0, 1e4  # slack: at first, its growth, and where hope ends
-VAIN = 10.0  # its growth when coordinates were held in vain
 SLOW = math.exp(-2)  # of the error's logarithm in a pass over the active set: what exact steps must take off
 
 
@@ -60,14 +59,15 @@ class LocalWeights:
 
     def renew(self, look: Look) -> Schedule | None:
         """The schedule to go on with, None for the present one; `look` is what is seen of the run."""
+        vain = self.local is not None and self._in_vain(look)
+        if self.local is not None and not look.restarted and not vain:
+            return None
         slack = self.slack * DOUBT if look.lost else self.slack
-        if self.local is not None:
-            if self._in_vain(look):
-                slack = min(self.slack * VAIN, LAST)  # who is held then stays so for sure
-            elif not look.restarted:
-                return None
         doubt = (slack - FIRST) / (LAST - FIRST)
         local = self.objective.local_curvature(look, slack, doubt) if slack <= LAST else None
+        if vain and local is not None and self.local is not None:  # until a restart the set grows: no two take turns
+            before = self.local.weights
+            local = local._replace(weights=np.where(np.isinf(before), local.weights, before))
         ahead = self.careful() if local is None else self._accelerated(local, slack)
         if self.exact is None or not self._pays(look, ahead, local):
             return ahead
