@@ -11,8 +11,8 @@ python3 -m venv "$work/venv"
 unset PYTHONPATH
 
 # Debug keeps symbols and assertions; a build directory of its own leaves the usual one alone.
-"$work/venv/bin/pip" install ".[test]" -C build-dir="$work/build" -C cmake.build-type=Debug \
-  -C cmake.define.COORDWISE_SANITIZE=ON
+"$work/venv/bin/pip" install ".[test]" --config-settings=build-dir="$work/build" --config-settings=cmake.build-type=Debug \
+  --config-settings=cmake.define.COORDWISE_SANITIZE=ON
 
 if [ $# -eq 0 ]; then
   set -- -m "not slow" tests/test_{kernel_reference,rows,sampling,blocks,certificates,svmlight,linalg_spd,sparse_models}.py
