@@ -145,8 +145,8 @@ class _Output:
 
 
 def _diagonal(square: FloatArray) -> FloatArray:
-    """A view of the diagonal."""
-    return square.reshape(-1)[:: len(square) + 1]
+    """A view of the diagonal, whatever the order of the array."""
+    return np.einsum("ii->i", square)
 
 
 def majorant(model: LinearModel, t: FloatArray, y: FloatArray, b: FloatArray, s: Any) -> FloatArray:
