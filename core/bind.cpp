@@ -350,14 +350,14 @@ NB_MODULE(_core, m) {
            })
       .def(
           "certificate",
-          [](const Run& self, Table omega, Sums out, std::optional<Out<double, 2>> g) {
-            require(omega.shape(0) == self.width && omega.shape(1) == self.outputs, "omega has the wrong shape");
+          [](const Run& self, std::optional<Table> omega, Sums out, std::optional<Out<double, 2>> g) {
+            const double* at = pointer(omega, self.width, self.outputs, "omega has the wrong shape");
             if (g) self.table(*g, self.count);
             fill_certificates(out, self.outputs, [&](Certificate* found) {
-              self.engine->certificate(omega.data(), found, g ? g->data() : nullptr);
+              self.engine->certificate(at, found, g ? g->data() : nullptr);
             });
           },
-          nb::arg("omega"), nb::arg("out"), nb::arg("g").none())
+          nb::arg("omega").none(), nb::arg("out"), nb::arg("g").none())
       .def_prop_ro("steps", [](const Run& self) { return self.engine->steps(); })
       .def_prop_ro("entries", [](const Run& self) { return self.engine->entries(); });
 

@@ -11,16 +11,16 @@
 namespace coordwise {
 
 // The sums for K columns of a point.  `row(i)` is b_i, `at(i, k)` is coordinate (i, k) of the point, `center(i, k)` and
-// `weight(i)` belong to its term; omega has `stride` doubles per image entry, and so has all_g per coordinate if it is
-// not null.
+// `weight(i)` belong to its term; omega has `stride` doubles per image entry (null: zeros), and so has all_g per
+// coordinate if it is not null.
 template <int K, class Row, class At, class Center, class Weight>
 void certify(std::uint32_t count, const Term& term, const double* omega, std::size_t stride, Row row, At at,
              Center center, Weight weight, Certificate* out, double* all_g = nullptr) {
   Certificate sums[K];
-  double g[K];
+  double g[K] = {};
   const double inverse = 1 / term.scale;
   for (std::uint32_t i = 0; i < count; ++i) {
-    dot<K>(row(i), omega, stride, g);
+    if (omega) dot<K>(row(i), omega, stride, g);
     const double s = weight(i);
     for (std::size_t k = 0; k < K; ++k) {
       const double x = at(i, k), c = center(i, k);

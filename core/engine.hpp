@@ -78,7 +78,7 @@ class Engine {
   virtual void resync() = 0;  // images recomputed from u and v: rounding errors pile up in them
   virtual void point(double* x) const = 0;
   virtual void image(double* v) const = 0;
-  // The sums, and g (N x K) if there is room for it.
+  // The sums for omega (null: zeros), and g (N x K) if there is room for it.
   virtual void certificate(const double* omega, Certificate* out, double* g) const = 0;
 
   std::int64_t steps() const { return steps_; }

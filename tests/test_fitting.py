@@ -9,9 +9,10 @@ from scipy.optimize import minimize_scalar
 
 import coordwise as cw
 from coordwise.fitting.dual import with_column
-from coordwise.fitting.fit import STRATEGIES, choose, fit
+from coordwise.fitting.fit import fit
 from coordwise.fitting.model import LinearModel
 from coordwise.fitting.multinomial import multinomial
+from coordwise.fitting.strategies import STRATEGIES, choose
 from coordwise.losses import LOSSES
 from coordwise.results import Status
 

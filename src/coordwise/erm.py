@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse as sp
 
-from coordwise.kernels import Run, Terms
+from coordwise.kernels import Terms
 from coordwise.losses import Loss, get_loss
 from coordwise.objectives import Local, Look, Objective, Sums, targets
 from coordwise.penalties import ElasticNet, get_penalty
@@ -230,13 +230,6 @@ class DualERM(Objective):
         else:
             self.smooth = Terms(penalty.dual_shape(n), 1.0, None, None)
         self._at_zero = problem.value_at_zero
-        self._norms = np.empty((0, 1))
-        self._curvature: FloatArray | None = None
-
-    @property
-    def curvature(self) -> FloatArray:
-        """See `Objective.curvature`."""
-        return super().curvature if self._curvature is None else self._curvature.copy()
 
     def certificate(self, image: FloatArray, sums: Sums) -> Certificate:
         """P(w) + D(y) as a sum of Fenchel-Young terms, each >= 0."""
@@ -247,20 +240,9 @@ class DualERM(Objective):
         value = s["value"] + self.penalty.conjugate(v)
         return Certificate(value, s["fenchel_young"], self._at_zero, s["conjugate"] + self.penalty.value(w))
 
-    def certify_run(self, run: Run, g: FloatArray | None = None) -> Certificate:
-        """See `Objective.certify_run`; at x = 0, where most runs begin, w = 0 and the gap is P(0)."""
-        image = run.image()
-        if image.any() or self.image0 is not None or run.point().any():
-            return self.certificate(image, lambda omega: run.sums(omega, g))
-        if g is not None:
-            g[:] = 0.0
-        return Certificate(np.zeros(self.outputs), self._at_zero, self._at_zero, self._at_zero)
-
     def local_curvature(self, look: Look, slack: float, doubt: float) -> Local | None:
         """Curvature of the conjugates near x, as `coordwise.curvature` describes; the least over all outputs."""
         problem, shape = self.problem, self.coordinates.shape
-        if self._curvature is None:  # asked for at every look from now on
-            self._norms, self._curvature = np.sqrt(self.rows.norms2())[:, None], super().curvature
         given = problem.sample_weight
         s = np.ones(1) if given is None else np.where(given > 0, given, 1.0)
         t = -problem.total * look.g
@@ -274,14 +256,15 @@ class DualERM(Objective):
         if not shape.corners:
             return None
         # |w - w*| <= sqrt(2 gap/l2) bounds how far a score may move; slack says which part of that is thought possible.
-        far = self._norms * np.sqrt(2 * np.maximum(look.certificate.gap, 0) / self.penalty.l2)
+        curvature = self.curvature
+        far = np.sqrt(self.rows.norms2())[:, None] * np.sqrt(2 * np.maximum(look.certificate.gap, 0) / self.penalty.l2)
         slope, away, places = self.coordinates.held(look.x, t)
-        moves = self._curvature[:, None] * problem.total * away  # of the score, if y_i goes to the corner
+        moves = curvature[:, None] * problem.total * away  # of the score, if y_i goes to the corner
         held = np.all(slope > moves + far * doubt, axis=1)
         if held.all():  # somebody has to be drawn
             held[:] = False
         if shape.curvature == 0:
-            return Local(np.where(held, np.inf, np.where(self._curvature > 0, self._curvature, 1.0)), places)
+            return Local(np.where(held, np.inf, np.where(curvature > 0, curvature, 1.0)), places)
         # A corner's slope makes up for a parabola as far as y may be from it.
         slope = np.maximum(slope - far * slack / 100, 0.0)
         more = 2 * slope * s[:, None] / (shape.quad * (slack * away + 1e-4 * s[:, None]))

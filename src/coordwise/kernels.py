@@ -328,7 +328,7 @@ class Run:
     def sums(self, omega: FloatArray, g: FloatArray | None = None) -> dict[str, FloatArray]:
         """As `Matrix.sums`, at the current point; g (N x K), if given, receives the products <b_i, omega>."""
         out = np.empty((self._outputs, len(SUMS)))
-        self._core.certificate(omega, out, g)
+        self._core.certificate(omega if omega.any() else None, out, g)  # at 0, where most runs begin, without products
         return dict(zip(SUMS, out.T, strict=True))
 
 

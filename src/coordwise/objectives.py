@@ -213,14 +213,6 @@ class LinearSystem(Objective):
             n = self.rows.width
             self.image0 = check_array("center", center, (n,) if self.flat else (n, self.outputs)).reshape(n, -1).copy()
         self.scale = np.sqrt(np.square(b).sum(0))
-        self._norms2: FloatArray | None = None
-
-    @property
-    def curvature(self) -> FloatArray:
-        """|a_i|^2, computed once: a run asks several times."""
-        if self._norms2 is None:
-            self._norms2 = self.rows.norms2()
-        return self._norms2.copy()
 
     def inconsistent(self, tol: float) -> bool:
         """Whether the right-hand sides of zero rows alone are more than tol |b|."""
@@ -234,15 +226,6 @@ class LinearSystem(Objective):
         s = sums(image)
         value = s["value"] + np.square(image).sum(0) / 2
         return Certificate(value, np.sqrt(s["gradient2"]), self.scale, np.full(self.outputs, np.nan))
-
-    def certify_run(self, run: Run, g: FloatArray | None = None) -> Certificate:
-        """See `Objective.certify_run`; x = 0, where runs begin, has the residual b."""
-        image, b = run.image(), self.coordinates.centers
-        if image.any():
-            return self.certificate(image, run.sums)
-        assert b is not None
-        value = np.einsum("ik,ik->k", b, run.point())
-        return Certificate(value, np.sqrt(np.einsum("ik,ik->k", b, b)), self.scale, np.full(self.outputs, np.nan))
 
     def solution(self, image: FloatArray) -> FloatArray:
         """The solution x = A'y."""

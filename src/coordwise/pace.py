@@ -23,7 +23,8 @@ class Pace:
     def lost(self, passes: float, error: float, share: float = 1.0, factor: float = 1.0) -> bool:
         """Whether the error fell by less than promised since the last look that is an e-fold or more away.
 
-        `share` is the part of the promise that counts, on a logarithmic scale.
+        `share` is the part of the promise that counts, on a logarithmic scale, and `factor` what the error may be above
+        it: the theorems have one, too.
         """
         earlier = [look for look in self._seen if look[0] <= passes - (1 - 1e-9) * self.fold]
         self._seen.append((passes, error))

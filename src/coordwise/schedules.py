@@ -13,7 +13,6 @@ not, it enters by its proximal step, and f holds sigma w_i of its strong convexi
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -26,7 +25,7 @@ from coordwise.kernels import Plan
 from coordwise.objectives import Look, Objective
 from coordwise.results import Constants
 from coordwise.sampling import power_distribution
-from coordwise.theory import coupling
+from coordwise.theory import coupling, speedup
 from coordwise.validation import FloatArray
 
 __all__ = [
@@ -116,11 +115,13 @@ class Split:
         """The active coordinates' part of an array, without a copy if that is all of it."""
         return values if self.active.all() else values[self.active]
 
-    def without(self, held: NDArray[np.bool_]) -> Split:
-        """The same split with some coordinates never drawn."""
+    def holding_still(self, weights: FloatArray) -> tuple[Split, FloatArray]:
+        """The same split with coordinates of infinite weight never drawn, and weights that are finite."""
+        held = np.isinf(weights)
         if not held.any():
-            return self
-        return replace(self, L=np.where(held, 0.0, self.L), active=self.active & ~held)
+            return self, weights
+        split = replace(self, L=np.where(held, 0.0, self.L), active=self.active & ~held)
+        return split, np.where(held, 1.0, weights)
 
     def holding(self, move: FloatArray) -> Split:
         """The same split with exactly `move` of the terms' convexity in f; nothing changes without a proximal step.
@@ -265,18 +266,16 @@ def constants_of(
     per_step = float(np.dot(p, objective.rows.lengths))
     per_pass = objective.rows.nnz / per_step if per_step > 0 else float(objective.rows.count)
     ratio = L / split.of_active(weights) if split.active.any() else np.ones(1)
-    total = float(ratio.sum())
-    roots = float(np.sqrt(ratio, out=ratio).sum())
     return Constants(
         L_min=float(L.min()),
         L_mean=float(L.mean()),
         L_max=float(L.max()),
         L_sum=float(L.sum()),
         iterations_per_pass=per_pass,
-        S=roots,
+        S=float(np.sqrt(ratio).sum()),
         Theta=Theta,
         sigma=sigma,
         tau=tau,
         rate_per_pass=None if contraction is None else float(contraction**per_pass),
-        speedup=math.sqrt(len(ratio)) * math.sqrt(total) / roots,  # as `theory.speedup`
+        speedup=speedup(ratio, beta=0.0),
     )

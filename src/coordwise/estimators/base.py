@@ -20,8 +20,9 @@ from coordwise.erm import ERM
 from coordwise.estimators.progress import Watch, callback_support, with_callbacks
 from coordwise.estimators.warn import warn
 from coordwise.fitting.dual import with_column
-from coordwise.fitting.fit import STRATEGIES, Fit, fit
+from coordwise.fitting.fit import Fit, fit
 from coordwise.fitting.model import Candidate, LinearModel
+from coordwise.fitting.strategies import STRATEGIES
 from coordwise.losses import Loss
 from coordwise.methods import ACDM, NUACDM, RCDM, ACDMns, Method, NUACDMns, get_method
 from coordwise.penalties import ElasticNet

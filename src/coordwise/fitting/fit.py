@@ -1,4 +1,4 @@
-"""Fitting a linear model: which formulation, and the loop around it that makes the intercept exact."""
+"""Fitting a linear model: the formulation chosen, and the loop around it that makes the intercept exact."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from coordwise.fitting.model import Candidate, LinearModel
 from coordwise.fitting.newton import FEW, newton
 from coordwise.fitting.proximal import Descent
 from coordwise.fitting.rough import rough_start
+from coordwise.fitting.strategies import STRATEGIES, check_applies, choose
 from coordwise.fitting.unpenalised import nonnegative, unpenalised
 from coordwise.fitting.working import working_sets
 from coordwise.methods import Method
@@ -27,12 +28,7 @@ from coordwise.results import Result, Status
 from coordwise.solve import solve
 from coordwise.validation import FloatArray, check_choice, seed_of
 
-__all__ = ["STRATEGIES", "Fit", "choose", "fit"]
-
-STRATEGIES = ("auto", "dual", "primal", "working_set", "gram", "newton")
-EASY = 3.0  # mean curvature of the dual's smooth part, relative to the terms: exact steps over samples are fast
-TINY = 1e-4  # of the smallest l1 penalty with w = 0: working sets would be most of the features
-MOST = 10_000  # features whose dense Gram matrix fits into memory, where there is no other way
+__all__ = ["Fit", "fit"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,40 +59,6 @@ class Fit:
         return self.status is Status.CONVERGED
 
 
-def choose(model: LinearModel) -> tuple[str, str]:
-    """(strategy, why) for a model: see `fit`."""
-    n, d, loss, penalty = model.n, model.d, model.loss, model.penalty
-    plain = penalty.l1 == 0 and not penalty.positive
-    if penalty.l1 == 0 and penalty.l2 == 0:
-        if penalty.positive:
-            return "gram", "least squares over w >= 0: one Gram matrix"
-        return "newton", "no penalty: Newton's method in the space of the features"
-    if loss.name == "squared" and d <= FEW and (n >= d or not plain):
-        return "gram", f"squared loss with {d} <= {FEW} features: one Gram matrix"
-    if loss.name == "squared" and plain and n <= FEW:
-        return "gram", f"squared loss with {n} <= {FEW} samples: one Gram matrix"
-    if loss.gamma > 0 and plain and d <= FEW and (n >= d or d <= FEW // 4):
-        return "newton", f"smooth loss with {d} <= {FEW} features: Newton's method with one Gram matrix per step"
-    if loss.gamma > 0 and not plain and (penalty.l2 == 0 or model.intercept):
-        return "working_set", "smooth loss and an l1 penalty or w >= 0: coordinates are features, some at a time"
-    if loss.gamma > 0 and not plain and d > n:
-        return _with_both_penalties(model)
-    return "dual", "coordinates are samples"
-
-
-def _with_both_penalties(model: LinearModel) -> tuple[str, str]:
-    """For a smooth loss, an l1 and an l2 penalty, and more features than samples."""
-    terms, penalty = model.problem.terms, model.penalty
-    kappa = model.problem.rows("rows").norms2().mean() / (penalty.l2 * model.total * model.loss.gamma)
-    if kappa <= EASY:
-        return "dual", f"coordinates are samples, whose curvature in the dual is {kappa:.2g} times that of their terms"
-    moments = model.problem.moments(terms.subgradients(np.zeros((model.n, model.outputs))))
-    share = penalty.l1 / max(float(np.abs(moments).max()), 1e-300)
-    if share <= TINY:
-        return "primal", f"the l1 penalty is {share:.1g} of what would make w zero: coordinates are all features"
-    return "working_set", "smooth loss and an l1 penalty: coordinates are features, some at a time"
-
-
 def fit(
     model: LinearModel,
     *,
@@ -123,7 +85,7 @@ def fit(
         penalty without an l2 part, or beside an intercept and an l1 penalty or w >= 0, where none does.
     """
     name, why = choose(model) if check_choice("strategy", strategy, STRATEGIES) == "auto" else (strategy, "as asked")
-    _check_applies(model, name)
+    check_applies(model, name)
     begun = time.perf_counter()
     limit = np.inf if time_limit is None else begun + time_limit
     runner = {"gram": _gram, "newton": _newton, "dual": _dual, "primal": _primal, "working_set": _working_set}[name]
@@ -175,51 +137,6 @@ class _Outcome:
     def passes(self) -> float:
         runs = sum(result.passes for result in self.results) if self.part is None else self.part
         return float(runs) + self.steps
-
-
-def _why_not(model: LinearModel, name: str) -> str:
-    """Why a strategy does not apply; empty if it does."""
-    loss, penalty = model.loss, model.penalty
-    plain = penalty.l1 == 0 and not penalty.positive
-    none = penalty.l1 == 0 and penalty.l2 == 0
-    if none and name in ("primal", "working_set"):
-        return "there is no penalty"
-    if none and plain and name == "gram":
-        return "there is no penalty"
-    if none and name == "gram" and model.d > MOST:
-        return f"w >= 0 without a penalty needs a Gram matrix of all {model.d} features, at most {MOST}"
-    if name == "gram" and loss.name != "squared":
-        return "it is for the squared loss"
-    if name == "newton" and not (loss.gamma > 0 and plain):
-        return "it is for smooth losses with an l2 penalty or none"
-    if name in ("primal", "working_set") and loss.gamma == 0:
-        return f"the loss {loss.name!r} has a kink"
-    if name == "dual" and penalty.l2 == 0:
-        return "the penalty has no l2 part"
-    if name == "dual" and model.intercept and not plain:
-        return "an intercept beside an l1 penalty or w >= 0 needs the features"
-    return ""
-
-
-def _check_applies(model: LinearModel, name: str) -> None:
-    wrong = _why_not(model, name)
-    if not wrong:
-        return
-    others = [other for other in STRATEGIES[1:] if not _why_not(model, other)]
-    if others:
-        raise ValueError(
-            f"strategy={name!r} does not apply here: {wrong}. Use strategy='auto', or one of {', '.join(others)}."
-        )
-    if model.loss.gamma > 0:
-        what = _why_not(model, "gram") if model.loss.name == "squared" else "w >= 0 alone is for the squared loss"
-        raise ValueError(f"no strategy applies here: {what}. Give a penalty.")
-    cure = "a penalty with an l2 part" if model.penalty.l2 == 0 else "no intercept"
-    if model.penalty.l2 == 0 and model.intercept:
-        cure += " and no intercept"
-    raise ValueError(
-        f"no strategy applies here: the loss {model.loss.name!r} has a kink, and {_why_not(model, 'dual')}. Use a "
-        f"smooth loss, or {cure}."
-    )
 
 
 def _met(model: LinearModel, found: Candidate, tol: float) -> bool:

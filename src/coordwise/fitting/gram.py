@@ -80,7 +80,10 @@ def _on_active_sets(
 def centered_moments(model: LinearModel, threads: int = 1) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Gram matrix and moments A'Sb/W, both centered if there is an intercept, and the means of columns and targets."""
     if "moments" not in model.shared:
-        Moments.of_model(model, threads).share(model)
+        found = Moments.of(
+            model.A, model.b, model.weights, sums=model.intercept, threads=threads, rows=model.problem.rows
+        )
+        found.share(model)
     return model.shared["moments"]
 
 

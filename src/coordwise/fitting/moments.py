@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from coordwise.fitting.model import LinearModel
 from coordwise.fitting.weighted import Gram
+from coordwise.rows import Rows
 from coordwise.validation import FloatArray
 
 __all__ = ["Moments"]
@@ -25,24 +27,23 @@ class Moments:
     targets: FloatArray
 
     @staticmethod
-    def of(A: Any, b: FloatArray, weights: FloatArray | None) -> Moments:
-        """Of a sparse or dense matrix, targets (n x K) and weights or None."""
+    def of(
+        A: Any,
+        b: FloatArray,
+        weights: FloatArray | None,
+        *,
+        sums: bool = True,
+        threads: int = 1,
+        rows: Callable[[Literal["rows"]], Rows] | None = None,
+    ) -> Moments:
+        """Of a sparse or dense matrix, targets (n x K) and weights or None; A'S1 stays 0 unless it is asked for."""
         s = np.ones(len(b)) if weights is None else weights
-        table = Gram(A, True)(s)
+        d = A.shape[1]
+        table = Gram(A, sums, threads, rows)(s)
         weighted = s[:, None] * b
         cross = np.asarray(A.T @ weighted, np.float64)
-        return Moments(table[:-1, :-1], table[:-1, -1], cross, float(s.sum()), weighted.sum(0))
-
-    @staticmethod
-    def of_model(model: LinearModel, threads: int = 1) -> Moments:
-        """Of a model's samples; A'S1 only if it has an intercept, else zeros."""
-        s = np.ones(model.n) if model.weights is None else model.weights
-        table = Gram(model.A, model.intercept, threads, rows=model.problem.rows)(s)
-        d = model.d
-        weighted = s[:, None] * model.b
-        cross = model.problem.moments(weighted) * model.total
-        sums = table[:d, -1] if model.intercept else np.zeros(d)
-        return Moments(table[:d, :d], sums, cross, model.total, weighted.sum(0))
+        means = table[:d, d] if sums else np.zeros(d)
+        return Moments(table[:d, :d], means, cross, float(s.sum()), weighted.sum(0))
 
     def __add__(self, other: Moments) -> Moments:
         return Moments(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))

@@ -11,10 +11,11 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from coordwise.fitting.active_set import ActiveSet
-from coordwise.fitting.fit import Fit, choose, fit
+from coordwise.fitting.fit import Fit, fit
 from coordwise.fitting.gram import centered_moments, shifted
 from coordwise.fitting.model import Candidate, LinearModel
 from coordwise.fitting.newton import FEW
+from coordwise.fitting.strategies import choose
 from coordwise.penalties import ElasticNet
 from coordwise.results import Status
 from coordwise.validation import FloatArray

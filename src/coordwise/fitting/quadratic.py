@@ -34,15 +34,12 @@ class Columns:
 
     def norms(self, s: FloatArray | None, center: bool) -> FloatArray:
         """Norms of the columns with rows weighted by s, centred or not."""
-        if s is None and not center and sp.issparse(self.A):
-            filled = np.flatnonzero(np.diff(self.A.indptr))
-            squares = np.zeros(self.d)
-            if len(filled):
-                squares[filled] = np.add.reduceat(np.square(self.A.data), self.A.indptr[filled], dtype=np.float64)
-            return np.sqrt(squares)
-        s = np.ones(self.n) if s is None else s
-        squares = self.A.power(2).T @ s if sp.issparse(self.A) else np.einsum("ij,ij,i->j", self.A, self.A, s)
+        if sp.issparse(self.A):
+            squares = Rows(self.A, "columns").norms2(s)
+        else:
+            squares = np.einsum("ij,ij,i->j", self.A, self.A, np.ones(self.n) if s is None else s)
         if center:
+            s = np.ones(self.n) if s is None else s
             squares = squares - (self.A.T @ s) ** 2 / s.sum()
         return np.sqrt(np.maximum(squares, 0.0))
 

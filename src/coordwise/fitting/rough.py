@@ -27,11 +27,13 @@ WORTH = 2_000  # samples from which on it costs less than the Newton steps it sa
 
 def rough_start(model: LinearModel, seed: int) -> tuple[FloatArray | None, float]:
     """(w, passes): weights to begin with, None for zeros, and what they cost."""
+    if model.n < WORTH:
+        return None, 0.0
     part = _sample(model, seed)
     norms = part.problem.rows("rows").norms2()
     mean = float(norms.mean() if part.weights is None else part.weights @ norms / part.total)
     l2 = max(model.penalty.l2, STRONGER * mean / part.total)
-    if model.n < WORTH or not 1e-100 < l2 < 1e100:
+    if not 1e-100 < l2 < 1e100:
         return None, 0.0
     objective = part.penalised(ElasticNet(0.0, l2)).problem.dual()
     run = start(objective, SDCA().schedule(objective), seed, objective.start(None), pack=False)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg.blas import daxpy
 
 from coordwise.linalg.products import Products
 from coordwise.validation import FloatArray
@@ -36,7 +37,6 @@ def cgls(
     """
     squared = None if weights is None else weights[:, None]
     long = np.empty_like(b)  # for products that are needed for a moment only
-    add = _adder()
 
     def weighted(u: FloatArray) -> FloatArray:
         return u if squared is None else np.multiply(squared, u, out=long)
@@ -49,8 +49,8 @@ def cgls(
     while True:
         q = products.forward(p)
         alpha = _ratio(gamma, _dots(weighted(q), q) + (damp**2 * _dots(p, p) if damp else 0.0))
-        add(x, alpha, p)
-        add(r, -alpha, q)
+        _add(x, alpha, p)
+        _add(r, -alpha, q)
         s = products.backward(weighted(r))
         if damp:
             s -= damp**2 * x
@@ -73,14 +73,13 @@ def cg(
     r = b - forward(x) if x.any() else b.copy()
     z = r if inverse is None else inverse[:, None] * r
     p, gamma = z.copy(), _dots(r, z)
-    add = _adder()
     now = Iterate(x, r, r)
     yield now
     while True:
         q = forward(p)
         alpha = _ratio(gamma, _dots(p, q))
-        add(x, alpha, p)
-        add(r, -alpha, q)
+        _add(x, alpha, p)
+        _add(r, -alpha, q)
         if inverse is not None:
             np.multiply(inverse[:, None], r, out=z)
         before, gamma = gamma, _dots(r, z)
@@ -90,17 +89,12 @@ def cg(
         yield now
 
 
-def _adder() -> Callable[[FloatArray, FloatArray, FloatArray], None]:
+def _add(y: FloatArray, alpha: FloatArray, v: FloatArray) -> None:
     """y += alpha v in place for every column; one column by BLAS, in one go."""
-    from scipy.linalg.blas import daxpy
-
-    def add(y: FloatArray, alpha: FloatArray, v: FloatArray) -> None:
-        if len(alpha) == 1 and y.flags.c_contiguous:
-            daxpy(v.ravel(), y.ravel(), a=alpha[0])
-        else:
-            y += alpha * v
-
-    return add
+    if len(alpha) == 1 and y.flags.c_contiguous:
+        daxpy(v.ravel(), y.ravel(), a=alpha[0])
+    else:
+        y += alpha * v
 
 
 def _dots(u: FloatArray, v: FloatArray) -> FloatArray:
