@@ -150,7 +150,7 @@ def test_attributes(kind):
     assert isinstance(estimator.dual_gap_, float)
     assert estimator.dual_gap_ >= 0
     assert estimator.passes_ > 0
-    assert estimator.strategy_.split(":")[0] in ("gram", "newton", "dual", "primal")
+    assert estimator.strategy_.split(":")[0] in ("gram", "newton", "interior", "dual", "primal")
     assert estimator.result_.converged
     assert estimator.coef_.shape == ((1, 8) if is_classifier(estimator) else (8,))
     if is_classifier(estimator):

@@ -73,6 +73,7 @@ def applies(model, strategy):
     return {
         "gram": loss.name == "squared",
         "newton": loss.gamma > 0 and plain,
+        "interior": loss.gamma == 0 and plain and penalty.l2 > 0,
         "primal": loss.gamma > 0,
         "working_set": loss.gamma > 0,
         "dual": penalty.l2 > 0 and (plain or not model.intercept),

@@ -15,11 +15,13 @@ import scipy.sparse as sp
 from coordwise.fitting.blas import one_blas_thread
 from coordwise.fitting.dual import WithIntercept
 from coordwise.fitting.gram import gram_solution
+from coordwise.fitting.interior import interior
 from coordwise.fitting.model import Candidate, LinearModel
 from coordwise.fitting.newton import FEW, newton
 from coordwise.fitting.proximal import Descent
 from coordwise.fitting.rough import rough_start
-from coordwise.fitting.strategies import STRATEGIES, check_applies, choose
+from coordwise.fitting.strategies import STRATEGIES, check_applies, choose, may_be_interior
+from coordwise.fitting.trial import Trial
 from coordwise.fitting.unpenalised import nonnegative, unpenalised
 from coordwise.fitting.working import working_sets
 from coordwise.methods import Method
@@ -74,9 +76,10 @@ def fit(
 ) -> Fit:
     """Minimise P(w, c) until P(w, c) + D(y) <= tol * P(0, 0) for every output, checked at the result.
 
-    "gram" and "newton" work in the space of the features with dense Gram matrices, "dual" over the samples, "primal"
-    over the features, "working_set" over working sets of them; "auto" takes the cheapest that applies. What was chosen,
-    and why, is in `Fit.strategy`.
+    "gram", "newton" and "interior" work in the space of the features with dense Gram matrices, "dual" over the samples,
+    "primal" over the features, "working_set" over working sets of them; "auto" takes the cheapest that applies, and
+    leaves the samples for "interior" if the first passes show that this is cheaper. What was chosen, and why, is in
+    `Fit.strategy`.
 
     Raises
     ------
@@ -88,8 +91,17 @@ def fit(
     check_applies(model, name)
     begun = time.perf_counter()
     limit = np.inf if time_limit is None else begun + time_limit
-    runner = {"gram": _gram, "newton": _newton, "dual": _dual, "primal": _primal, "working_set": _working_set}[name]
-    small = name in ("gram", "newton") and sp.issparse(model.A) and model.d <= FEW
+    runner = {
+        "gram": _gram,
+        "newton": _newton,
+        "interior": _interior,
+        "dual": _dual,
+        "primal": _primal,
+        "working_set": _working_set,
+    }[name]
+    small = name in ("gram", "newton", "interior") and sp.issparse(model.A) and model.d <= FEW
+    if strategy == "auto" and name == "dual" and may_be_interior(model):
+        runner = _dual_first
     with one_blas_thread() if small else nullcontext():
         outcome = runner(model, _Options(tol, max_passes, limit, method, random_state, start, callback, n_jobs))
     found = outcome.found
@@ -104,7 +116,7 @@ def fit(
         outcome.passes,
         outcome.steps or sum(result.iterations for result in outcome.results),
         time.perf_counter() - begun,
-        f"{name}: {why}",
+        outcome.strategy or f"{name}: {why}",
         tuple(outcome.results),
     )
 
@@ -132,6 +144,7 @@ class _Outcome:
     results: list[Result]  # of runs over all coordinates, or over working sets
     steps: int = 0  # of Newton's method or refinement, each a pass
     part: float | None = None  # passes of the runs, where they were not over all coordinates of this model
+    strategy: str = ""  # if it is not the one that was begun with
 
     @property
     def passes(self) -> float:
@@ -201,6 +214,32 @@ def _newton(model: LinearModel, options: _Options) -> _Outcome:
         begin = None
     steps = newton(model, options.tol, start=begin, threads=options.threads)
     return replace(_follow(model, options, steps, min(options.max_passes, 200)), part=cost)
+
+
+def _interior(model: LinearModel, options: _Options) -> _Outcome:
+    w, cost = (None, 0.0) if options.start is not None else rough_start(model, seed_of(options.random_state))
+    steps = interior(model, options.tol, start=options.start, w=w, threads=options.threads)
+    outcome = replace(_follow(model, options, steps, min(options.max_passes, 200)), part=cost)
+    left = options.max_passes - outcome.steps
+    if outcome.status is not Status.MAX_PASSES or left <= 0:
+        return outcome
+    better = _dual(model, replace(options, start=outcome.found, max_passes=left))  # rounding errors end the other
+    return replace(better, found=better.found.better(outcome.found), steps=outcome.steps, part=better.passes + cost)
+
+
+def _dual_first(model: LinearModel, options: _Options) -> _Outcome:
+    trial = Trial(options.tol, options.callback)
+    first = _dual(model, replace(options, callback=trial))
+    if not trial.why or first.status is not Status.STOPPED:
+        return first
+    with one_blas_thread() if sp.issparse(model.A) else nullcontext():
+        outcome = _interior(model, replace(options, max_passes=max(options.max_passes - first.passes, 1e-3)))
+    return replace(
+        outcome,
+        found=outcome.found.better(first.found),
+        part=(outcome.part or 0.0) + first.passes,
+        strategy=f"interior: {trial.why}",
+    )
 
 
 def _working_set(model: LinearModel, options: _Options) -> _Outcome:

@@ -184,6 +184,14 @@ class LinearModel:
             return Candidate(w, c, y, value, gap), v
         return Candidate(w, c, y, value, np.maximum(value + self._dual(y, v), 0)), v
 
+    def paired(self, w: FloatArray, c: FloatArray, t: FloatArray, y: FloatArray) -> Candidate:
+        """The candidate of weights and dual variables that were found together, with scores t = Aw + c."""
+        low, high = self._domain
+        if np.any(y < low) or np.any(y > high) or (self.intercept and np.any(np.abs(y.sum(0)) > 1e-13 * self.total)):
+            y = self.feasible(y)
+        value = self.value(w, t)
+        return Candidate(w, c, y, value, np.maximum(value + self._dual(y, -self.problem.moments(y)), 0))
+
     def _dual(self, y: FloatArray, v: FloatArray) -> FloatArray:
         """D(y), v = -(1/W) A'y."""
         return self.problem.terms.conjugate(y) + self.penalty.conjugate(v)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +13,7 @@ from coordwise.fitting.search import halved
 from coordwise.fitting.weighted import Gram
 from coordwise.validation import FloatArray
 
-__all__ = ["FEW", "direction", "majorant", "newton"]
+__all__ = ["FEW", "direction", "factored", "majorant", "newton"]
 
 FEW = 1000  # features (or samples) for which a dense Gram matrix is cheap
 SHORT = 1 / 8  # a step that had to be halved more often came from curvatures that say little about the loss
@@ -164,7 +164,14 @@ def majorant(model: LinearModel, t: FloatArray, y: FloatArray, b: FloatArray, s:
 
 
 def direction(hessian: FloatArray, gradient: FloatArray) -> FloatArray:
-    """The Newton direction; rows and columns are scaled to a unit diagonal, since features may be of any size."""
+    """The Newton direction."""
+    return factored(hessian)(gradient)
+
+
+def factored(hessian: FloatArray) -> Callable[[FloatArray], FloatArray]:
+    """Solutions of hessian x = gradient; rows and columns are scaled to a unit diagonal, since features may be of any
+    size.
+    """
     diagonal = np.diagonal(hessian)
     unit = 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
     scaled = hessian * unit
@@ -174,7 +181,8 @@ def direction(hessian: FloatArray, gradient: FloatArray) -> FloatArray:
     if wrong == 0:
         condition, wrong = scipy.linalg.lapack.dpocon(factor, size)
         if wrong == 0 and condition > np.finfo(float).eps:
-            return np.asarray(unit * scipy.linalg.lapack.dpotrs(factor, unit * gradient)[0], np.float64)
+            return lambda g: np.asarray(unit * scipy.linalg.lapack.dpotrs(factor, unit * g)[0], np.float64)
     values, vectors = scipy.linalg.eigh(scaled, check_finite=False)  # the smallest solution
     kept = values > len(values) * np.finfo(float).eps * values[-1]
-    return np.asarray(unit * (vectors[:, kept] @ ((vectors[:, kept].T @ (unit * gradient)) / values[kept])), np.float64)
+    values, vectors = values[kept], vectors[:, kept]
+    return lambda g: np.asarray(unit * (vectors @ ((vectors.T @ (unit * g)) / values)), np.float64)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from coordwise.fitting.interior import made_of_pieces
 from coordwise.fitting.model import LinearModel
 from coordwise.fitting.newton import FEW
 
-__all__ = ["STRATEGIES", "check_applies", "choose"]
+__all__ = ["STRATEGIES", "check_applies", "choose", "may_be_interior"]
 
-STRATEGIES = ("auto", "dual", "primal", "working_set", "gram", "newton")
+STRATEGIES = ("auto", "dual", "primal", "working_set", "gram", "newton", "interior")
 EASY = 3.0  # mean curvature of the dual's smooth part, relative to the terms: exact steps over samples are fast
+HARD = 1e5  # the same, for the hinge: of many samples most are held in corners, and steps over the others are fast
 TINY = 1e-4  # of the smallest l1 penalty with w = 0: working sets would be most of the features
 MOST = 10_000  # features whose dense Gram matrix fits into memory, where there is no other way
 
@@ -33,13 +35,26 @@ def choose(model: LinearModel) -> tuple[str, str]:
         return "working_set", "smooth loss and an l1 penalty or w >= 0: coordinates are features, some at a time"
     if loss.gamma > 0 and not plain and d > n:
         return _with_both_penalties(model)
+    if may_be_interior(model) and _kappa(model) > (HARD if loss.shape.mirrored else EASY):
+        return "interior", f"a loss with kinks and {d} <= {FEW} features: one Gram matrix per step"
     return "dual", "coordinates are samples"
+
+
+def may_be_interior(model: LinearModel) -> bool:
+    """Whether interior-point steps apply, and are cheap."""
+    few = model.d <= FEW and (model.n >= model.d or model.d <= FEW // 4)
+    return few and not _why_not(model, "interior")
+
+
+def _kappa(model: LinearModel) -> float:
+    """Mean curvature of the dual's smooth part."""
+    return float(model.problem.rows("rows").norms2().mean() / (model.penalty.l2 * model.total))
 
 
 def _with_both_penalties(model: LinearModel) -> tuple[str, str]:
     """For a smooth loss, an l1 and an l2 penalty, and more features than samples."""
     terms, penalty = model.problem.terms, model.penalty
-    kappa = model.problem.rows("rows").norms2().mean() / (penalty.l2 * model.total * model.loss.gamma)
+    kappa = _kappa(model) / model.loss.gamma
     if kappa <= EASY:
         return "dual", f"coordinates are samples, whose curvature in the dual is {kappa:.2g} times that of their terms"
     moments = model.problem.moments(terms.subgradients(np.zeros((model.n, model.outputs))))
@@ -64,6 +79,8 @@ def _why_not(model: LinearModel, name: str) -> str:
         return "it is for the squared loss"
     if name == "newton" and not (loss.gamma > 0 and plain):
         return "it is for smooth losses with an l2 penalty or none"
+    if name == "interior" and not (made_of_pieces(loss.shape) and plain and penalty.l2 > 0):
+        return "it is for losses with kinks and an l2 penalty"
     if name in ("primal", "working_set") and loss.gamma == 0:
         return f"the loss {loss.name!r} has a kink"
     if name == "dual" and penalty.l2 == 0:

@@ -1,0 +1,44 @@
+"""Whether steps over the samples are worth going on with, where an interior-point method could take over."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from coordwise.recording import Progress, says_stop
+
+__all__ = ["Trial"]
+
+SOON, LATER = 4, 8  # passes after which it is judged
+HOPELESS = 0.3  # relative gap after the first of them
+WORTH = 24.0  # passes that are left, going by what happened in between: about what the other method takes
+
+
+class Trial:
+    """A callback that ends a run over the samples whose certificate falls too slowly, and says so in `why`."""
+
+    def __init__(self, tol: float, callback: Callable[[Progress], object] | None) -> None:
+        self.tol, self.callback = tol, callback
+        self.why = ""
+        self._best = math.inf
+        self._gaps: list[float] = []  # the best one, when it was judged
+
+    def __call__(self, progress: Progress) -> bool:
+        """See `Progress`."""
+        if self.callback is not None and says_stop(self.callback(progress)):
+            return True
+        self._best = min(self._best, float(np.max(progress.gap / np.maximum(progress.scale, 1e-300))))
+        due = len(self._gaps) < 2 and progress.passes >= (SOON, LATER)[len(self._gaps)]
+        if not due or self._best <= self.tol:
+            return False
+        self._gaps.append(self._best)
+        if len(self._gaps) == 1:
+            slow = self._best > HOPELESS
+        else:
+            fallen = math.log(self._gaps[0] / self._best)
+            slow = math.log(self._best / self.tol) * (LATER - SOON) > WORTH * fallen
+        if slow:
+            self.why = f"over the samples the gap was {self._best:.1g} P(0) after {progress.passes:.0f} passes"
+        return slow
