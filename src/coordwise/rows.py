@@ -130,7 +130,7 @@ class Rows(Matrix):
         whole = sp.csr_array(self._arrays, shape=(self.count, self.width), copy=False)
         return Rows(whole[chosen])
 
-    @property
+    @cached_property
     def lengths(self) -> NDArray[np.int64]:
         """Stored entries of each coordinate."""
         if self._sparse_width is None:
