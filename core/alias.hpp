@@ -13,27 +13,25 @@ namespace coordwise {
 inline std::vector<AliasCell> alias_cells(const double* p, std::uint32_t n) {
   std::vector<AliasCell> cells(n);
   std::vector<double> height(n);
-  std::vector<std::uint32_t> low, high;
+  std::vector<std::uint32_t> stacks(n);  // the low ones grow from its beginning, the high ones from its end
+  std::uint32_t lows = 0, highs = 0;
   double total = 0;
   for (std::uint32_t i = 0; i < n; ++i) total += p[i];
   for (std::uint32_t i = 0; i < n; ++i) {
     height[i] = p[i] / total * n;
     cells[i] = {0xffffffffu, i};
-    (height[i] < 1 ? low : high).push_back(i);
+    stacks[height[i] < 1 ? lows++ : n - ++highs] = i;
   }
-  while (!low.empty() && !high.empty()) {
-    const std::uint32_t small = low.back(), large = high.back();
-    low.pop_back();
+  while (lows > 0 && highs > 0) {
+    const std::uint32_t small = stacks[--lows], large = stacks[n - highs];
     const auto threshold = static_cast<std::uint32_t>(height[small] * 4294967296.0);
     cells[small] = {threshold == 0 && p[small] > 0 ? 1u : threshold, large};  // rare, but not never
     height[large] -= 1 - height[small];
-    if (height[large] < 1) {
-      high.pop_back();
-      low.push_back(large);
-    }
+    if (height[large] < 1) --highs, stacks[lows++] = large;
   }
   // What rounding leaves over keeps itself, unless it must never be drawn.
-  for (std::uint32_t i : low) {
+  for (std::uint32_t at = 0; at < lows; ++at) {
+    const std::uint32_t i = stacks[at];
     if (p[i] > 0) continue;
     for (std::uint32_t j = 0; j < n; ++j) {
       if (p[j] > 0) {

@@ -10,6 +10,7 @@
 #include <stdexcept>
 
 #include "alias.hpp"
+#include "corner.hpp"
 #include "gram.hpp"
 #include "matrix.hpp"
 #include "sum.hpp"
@@ -55,7 +56,7 @@ Matrix sparse(In<V, 1> values, In<I, 1> places, In<I, 1> starts, std::size_t wid
   bool canonical = true;
   const std::string wrong = faults(places.data(), places.shape(0), starts.data(), count, width, canonical);
   if (!wrong.empty()) throw std::invalid_argument(wrong);
-  require(canonical, "indices are not strictly increasing within a row");
+  require(canonical || distinct(places.data(), starts.data(), count, width), "a row has two entries at one place");
   return {SparseRows<V, I>(values.data(), places.data(), starts.data(), static_cast<std::uint32_t>(count), width),
           {nb::cast(values), nb::cast(places), nb::cast(starts)}};
 }
@@ -215,6 +216,52 @@ NB_MODULE(_core, m) {
             }
           },
           nb::arg("t"), nb::arg("centers").none(), nb::arg("weights").none(), nb::arg("second"), nb::arg("out"))
+      // slope, away, there (all N x K) for x and t: see corner.hpp
+      .def(
+          "corners",
+          [](const Term& self, Table x, Table t, std::optional<Table> centers, std::optional<Vector> weights,
+             Out<double, 2> slope, Out<double, 2> away, Out<double, 2> there) {
+            const std::size_t rows = t.shape(0), columns = t.shape(1);
+            const double* c = pointer(centers, rows, columns, "centers have the wrong shape");
+            const double* s = pointer(weights, rows, "weights have the wrong length");
+            for (const auto& out : {slope, away, there}) {
+              require(out.shape(0) == rows && out.shape(1) == columns, "output has the wrong shape");
+            }
+            require(x.shape(0) == rows && x.shape(1) == columns, "x has the wrong shape");
+            nb::gil_scoped_release release;
+            for (std::size_t e = 0; e < rows * columns; ++e) {
+              const double center = c ? c[e] : 0.0, weight = s ? s[e / columns] : 1.0;
+              const Corner corner = corner_of(self, t.data()[e], center, weight);
+              slope.data()[e] = corner.slope, there.data()[e] = corner.there;
+              away.data()[e] = std::fabs(x.data()[e] - corner.there);
+            }
+          },
+          nb::arg("x"), nb::arg("t"), nb::arg("centers").none(), nb::arg("weights").none(), nb::arg("slope"),
+          nb::arg("away"), nb::arg("there"))
+      // Fenchel-Young sums of the coordinates in `which`, one per output, with g as in a certificate.
+      .def(
+          "fenchel_young",
+          [](const Term& self, Table x, Table g, std::optional<Table> centers, std::optional<Vector> weights,
+             In<bool, 1> which, Out<double, 1> out) {
+            const std::size_t rows = x.shape(0), columns = x.shape(1);
+            const double* c = pointer(centers, rows, columns, "centers have the wrong shape");
+            const double* s = pointer(weights, rows, "weights have the wrong length");
+            require(g.shape(0) == rows && g.shape(1) == columns, "g has the wrong shape");
+            require(which.shape(0) == rows && out.shape(0) == columns, "which or output has the wrong length");
+            nb::gil_scoped_release release;
+            std::fill(out.data(), out.data() + columns, 0.0);
+            for (std::size_t i = 0; i < rows; ++i) {
+              if (!which.data()[i]) continue;
+              for (std::size_t k = 0; k < columns; ++k) {
+                const std::size_t e = i * columns + k;
+                const double center = c ? c[e] : 0.0, weight = s ? s[i] : 1.0, at = x.data()[e], slope = g.data()[e];
+                out.data()[k] +=
+                    self.conjugate(at, center, weight) + self.value(-slope / self.scale, center, weight) + at * slope;
+              }
+            }
+          },
+          nb::arg("x"), nb::arg("g"), nb::arg("centers").none(), nb::arg("weights").none(), nb::arg("which"),
+          nb::arg("out"))
       .def(
           "sums",
           [](const Term& self, Table t, std::optional<Table> centers, std::optional<Vector> weights, bool conjugate,

@@ -20,7 +20,7 @@ void certify(std::uint32_t count, const Term& term, const double* omega, std::si
   double g[K] = {};
   const double inverse = 1 / term.scale;
   for (std::uint32_t i = 0; i < count; ++i) {
-    if (omega) dot<K>(row(i), omega, stride, g);
+    if (omega) stride == 1 ? dot<K, 1>(row(i), omega, 1, g) : dot<K>(row(i), omega, stride, g);
     const double s = weight(i);
     for (std::size_t k = 0; k < K; ++k) {
       const double x = at(i, k), c = center(i, k);

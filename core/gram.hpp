@@ -10,7 +10,8 @@
 
 namespace coordwise {
 
-// Upper triangle of out (m x m, by rows) += sum_i weight_i b_i b_i' over the rows from .. to - 1, entries in order.
+// The part of sum_i weight_i b_i b_i' over the rows from .. to - 1 that one triangle and the diagonal make up, added to
+// out (m x m): products of two entries stand above or below the diagonal, as the row has them in order.
 template <class Rows>
 void add_gram(const Rows& rows, const double* weights, std::uint32_t from, std::uint32_t to, double* out) {
   const std::size_t m = rows.width();
@@ -52,7 +53,7 @@ void gram(const Rows& rows, const double* weights, std::size_t threads, double* 
     for (std::size_t e = 0; e < m * m; ++e) out[e] += parts[t - 1][e];
   }
   for (std::size_t j = 0; j < m; ++j) {
-    for (std::size_t k = j + 1; k < m; ++k) out[k * m + j] = out[j * m + k];
+    for (std::size_t k = j + 1; k < m; ++k) out[k * m + j] = out[j * m + k] += out[k * m + j];
   }
 }
 

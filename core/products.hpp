@@ -105,6 +105,7 @@ __attribute__((target("avx2,fma,avx512f,avx512vl"))) void axpy_avx512(const Slic
 template <int W, int S = 0, class Slice>
 inline void dot(const Slice& row, const double* image, std::size_t stride, double* out) {
   const std::size_t n = row.length;
+  if (S > 0) stride = S;
   if constexpr (W == 1) {
     double a0 = 0, a1 = 0, a2 = 0, a3 = 0;
     std::size_t t = 0;

@@ -28,22 +28,28 @@ inline double log1pexp(double t) { return t > 0 ? t + std::log1p(std::exp(-t)) :
 
 inline double entropy(double a) { return a > 0 ? a * std::log(a) : 0.0; }
 
-// Root a in (0, 1) of logit(a) + k a = r, k >= 0: safeguarded Newton in the logit.  The start matters: from the
-// middle of the bracket the iteration can stall far from machine accuracy when k is large.  For r <= k/2 (else by
-// symmetry) it is r - W(k e^r), W Lambert's function to first order, where the root is small, and logit(r/k) elsewhere.
+// Root a in (0, 1) of f(s) = s + k a - r, s = logit(a), k >= 0: safeguarded steps of Halley's method.  The start
+// matters: from the middle of the bracket the iteration can stall far from machine accuracy when k is large.  For r <=
+// k/2 (else by symmetry) it is the root of f's tangent at 0 where that is near; r - W(k e^r), W Lambert's function to
+// first order, where the root is small; and logit(r/k) elsewhere.  Neither f'' nor f''' is larger than f', so that a
+// step leaves its own cube at most: after one below 4e-6 another would change nothing.
 inline double logistic_root(double k, double r) {
   if (!(k > 0)) return sigmoid(r);
   if (r > 0.5 * k) return 1 - logistic_root(k, k - r);
   double lo = r - k, hi = r;
-  const double x = std::log(k) + r;
-  double s = r > 0.05 * k ? std::log(r / (k - r)) : r - (x > 1 ? x - std::log(x) : std::exp(x) / (1 + std::exp(x)));
+  double s = (r - 0.5 * k) / (1 + 0.25 * k);
+  if (s < -2) {
+    const double x = std::log(k) + r;
+    s = r > 0.05 * k ? std::log(r / (k - r)) : r - (x > 1 ? x - std::log(x) : 1 / (1 + std::exp(-x)));
+  }
   s = std::min(std::max(s, lo), hi);
   for (int step = 0; step < 100; ++step) {
-    const double a = sigmoid(s);
-    const double f = s + k * a - r;
+    const double a = sigmoid(s), slope = a * (1 - a), bend = 1 - 2 * a;
+    const double f = s + k * a - r, rise = 1 + k * slope;
     (f > 0 ? hi : lo) = s;
-    const double move = f / (1 + k * a * (1 - a));
-    if (std::fabs(move) <= 2e-16 * (1 + std::fabs(s))) break;
+    double move = f / rise;
+    if (std::fabs(move) < 1) move *= 2 * rise / (2 * rise - move * k * slope * bend);
+    if (std::fabs(move) <= 4e-6) return a - slope * move * (1 - 0.5 * move * bend);
     const double t = s - move;
     s = t > lo && t < hi ? t : 0.5 * (lo + hi);
   }

@@ -1,13 +1,16 @@
 """Norm weights from local curvature, and coordinates held in corners."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from conftest import unequal_rows
 
 import coordwise as cw
-from coordwise.curvature import FIRST, LAST, LocalWeights
+from coordwise.curvature import EARLY, FIRST, LAST, LocalWeights
+from coordwise.erm import NEAR
 from coordwise.kernels import Shape, Terms
 from coordwise.losses import get_loss
 from coordwise.objectives import Look
@@ -137,6 +140,39 @@ def test_somebody_is_always_drawn():
     x = -np.ones((3, 1))  # all margins are far above 1, and an exact step would take all x to 0
     look = look_at(objective, x)._replace(x=np.zeros((3, 1)))
     assert np.all(np.isfinite(objective.local_curvature(look, FIRST, 0.0).weights))
+
+
+@pytest.mark.parametrize("loss", ["hinge", "absolute"])
+@pytest.mark.parametrize("lam", [10, 100])
+def test_steps_that_are_right_one_by_one_are_not_taken_all_at_once(loss, lam):
+    """Strong penalties: every exact step leads into a corner, and all of them together to another solution's."""
+    n, d = 2000, 50
+    rng = np.random.default_rng(0)
+    A = sp.csr_array((rng.random((n, d)) < 0.04).astype(float))
+    b = np.where(A @ rng.standard_normal(d) > 0.5, 1.0, -1.0)
+    assert cw.solve(cw.ERM(A, b, loss=loss, lam=lam / n).dual(), tol=1e-6, max_passes=30).converged
+
+
+def test_coordinates_far_from_their_corner_are_not_held():
+    objective = problem("hinge", lam=1e-2).dual()
+    look = look_at(objective, cw.solve(objective, "sdca", tol=1e-2).x[:, None])
+    weights, places = objective.local_curvature(look, FIRST, 0.0)
+    held = np.isinf(weights)
+    assert held.any()
+    assert np.all(np.abs(look.x - places)[held] <= NEAR)
+    far = look._replace(x=np.where(np.arange(300)[:, None] % 2 == 0, places, -objective.problem.b - places))
+    assert not np.isinf(objective.local_curvature(far, FIRST, 0.0).weights)[1::2].any()
+
+
+def test_the_first_look_holds_what_withstands_more_and_goes_on_with_exact_steps():
+    objective = problem("hinge", lam=1e-2).dual()
+    look = look_at(objective, cw.solve(objective, "sdca", tol=1e-2).x[:, None], rate=0.0)
+    first = replace(course(objective), early=True).renew(look)
+    assert not first.plan.accelerated
+    sure = np.isinf(objective.local_curvature(look, FIRST, EARLY).weights)
+    np.testing.assert_array_equal(first.idle, sure)
+    assert sure.sum() < np.isinf(objective.local_curvature(look, FIRST, 0.0).weights).sum()
+    assert first.renew(look).plan.accelerated
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "smooth_hinge", "epsilon_insensitive", "absolute", "huber"])

@@ -265,6 +265,32 @@ def test_duplicates_are_summed_before_norms_are_taken(make, by):
     np.testing.assert_array_equal(A.data, data)
 
 
+def backwards(A):
+    """The same CSR matrix with the entries of every row in the opposite order."""
+    A = sp.csr_array(A)
+    back = np.concatenate([np.arange(e, s, -1) - 1 for s, e in zip(A.indptr, A.indptr[1:], strict=False)])
+    return sp.csr_array((A.data[back], A.indices[back], A.indptr), shape=A.shape)
+
+
+def test_entries_in_any_order_are_used_in_place():
+    A = backwards(dense())
+    assert not A.has_sorted_indices
+    rows = Rows(A)
+    assert not rows.copied
+    assert rows.arrays[0] is A.data
+    check_products(rows, dense(), "rows")
+    h = np.linspace(0.5, 2, rows.count)
+    np.testing.assert_allclose(rows.gram(h), dense().T @ (h[:, None] * dense()), rtol=1e-12, atol=1e-12)
+
+
+def test_unordered_rows_that_are_mostly_empty_space_are_sorted():
+    """Marking every column would cost more than sorting the few entries."""
+    A = sp.csr_array((np.array([2.0, 1.0]), np.array([900, 3]), np.array([0, 2])), shape=(1, 1000))
+    rows = Rows(A)
+    assert rows.copied
+    check_products(rows, A.toarray(), "rows")
+
+
 @by_both
 def test_duplicates_in_coo(by):
     A = sp.coo_array((np.array([1.0, 2.0, 2.0, 5.0]), ([0, 0, 0, 1], [0, 0, 2, 1])), shape=(2, 3))

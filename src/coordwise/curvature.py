@@ -7,15 +7,18 @@ both, S = sum_i sqrt(L_i/w_i) is a fraction of what the worst case gives.
 
 Conjugates with corners (an end of the domain, as for the hinges and Huber's loss, or a kink) hold a y_i in the corner
 while the score t_i stays `slope` away from where phi' would leave it. Where an exact step from y_i leads into the
-corner, y_i is put there and not drawn until the next look finds that it has to move: w_i = infinity, and the others are
-an active set with constants, and momentum, of its own. For those that are not held so, slope |y| makes up for a
-parabola as far as y_i is from the corner: w_i = (quad/W) (1 + 2 slope/(quad away)), slope taken smaller by what t_i may
-still move, which is a part (slack/100) of |a_i| sqrt(2 gap/l2), and `away` larger by slack.
+corner, and y_i is near it (steps that are right one by one can be wrong together), y_i is put there and not drawn until
+the next look finds that it has to move: w_i = infinity, and the others are an active set with constants, and momentum,
+of its own. For those that are not held so, slope |y| makes up for a parabola as far as y_i is from the corner: w_i =
+(quad/W) (1 + 2 slope/(quad away)), slope taken smaller by what t_i may still move, which is a part (slack/100) of |a_i|
+sqrt(2 gap/l2), and `away` larger by slack.
 
 A run begins with exact steps, which need no constants and are fast while the error is large, on the active set as soon
-as there is one. It is accelerated once they take less off the error's logarithm per pass than acceleration promises, or
-where it promises nothing (losses with kinks), once a pass over the active set takes off less than e^-2: K passes of
-exact steps per e-fold are e sqrt(K) of restarted ones (`coordwise.restarts`).
+as there is one. At the first look scores have much of their way before them: a y_i is held there only if `EARLY` of what
+the gap proves possible would not move it, and exact steps go on. The run is accelerated once they take less off the
+error's logarithm per pass than acceleration promises, or where it promises nothing (losses with kinks), once a pass
+over the active set takes off less than e^-2: K passes of exact steps per e-fold are e sqrt(K) of restarted ones
+(`coordwise.restarts`).
 
 The weights are renewed at every look, from the same y and z; with restarts, when the momentum is lost anyway, or the
 gap is that of coordinates held in vain. That they hold as far as the run goes is hoped, not known: when the certificate
@@ -39,6 +42,7 @@ from coordwise.validation import FloatArray
 __all__ = ["LocalWeights"]
 
 FIRST, DOUBT, LAST = 3.0, 2.0, 1e4  # slack: at first, its growth, and where hope ends
+EARLY = 0.03  # of what may happen to the scores: what coordinates must withstand to be held at the first look
 SLOW = math.exp(-2)  # of the error's logarithm in a pass over the active set: what exact steps must take off
 
 
@@ -55,10 +59,16 @@ class LocalWeights:
     weighted: Callable[[FloatArray], Schedule]
     careful: Callable[[], Schedule]
     slack: float = FIRST
+    early: bool = False  # whether there was no look yet
     local: Local | None = None  # what the last schedule was made of, if it has restarts
 
     def renew(self, look: Look) -> Schedule | None:
         """The schedule to go on with, None for the present one; `look` is what is seen of the run."""
+        if self.early:
+            later = replace(self, early=False)
+            if self.exact is None or not self.objective.coordinates.shape.corners:
+                return later.renew(look)
+            return later._steps(self.exact, self.objective.local_curvature(look, self.slack, EARLY))
         vain = self.local is not None and self._in_vain(look)
         if self.local is not None and not look.restarted and not vain:
             return None
@@ -71,11 +81,15 @@ class LocalWeights:
         ahead = self.careful() if local is None else self._accelerated(local, slack)
         if self.exact is None or not self._pays(look, ahead, local):
             return ahead
-        steps = replace(self.exact, renew=self.renew)
+        return self._steps(self.exact, local)
+
+    def _steps(self, exact: Schedule, local: Local | None) -> Schedule:
+        """Exact steps on the coordinates that are not held."""
+        steps = replace(exact, renew=self.renew)
         if local is None or not np.isinf(local.weights).any():
             return steps
         held = np.isinf(local.weights)
-        members = np.flatnonzero(~held & ~self.exact.idle).astype(np.uint32)
+        members = np.flatnonzero(~held & ~exact.idle).astype(np.uint32)
         return replace(steps, members=members, idle=held, places=local.places)
 
     def _accelerated(self, local: Local, slack: float) -> Schedule:

@@ -15,6 +15,8 @@ from coordwise.results import Certificate
 from coordwise.rows import Rows, as_matrix
 from coordwise.validation import FloatArray, check_array, check_labels, check_number, check_range
 
+NEAR = 0.1  # of the largest |phi'|: how far a dual variable may be from the corner that it is put into
+
 __all__ = ["ERM", "DualERM", "PrimalERM", "feasible_share", "shrink"]
 
 
@@ -260,7 +262,8 @@ class DualERM(Objective):
         far = np.sqrt(self.rows.norms2())[:, None] * np.sqrt(2 * np.maximum(look.certificate.gap, 0) / self.penalty.l2)
         slope, away, places = self.coordinates.held(look.x, t)
         moves = curvature[:, None] * problem.total * away  # of the score, if y_i goes to the corner
-        held = np.all(slope > moves + far * doubt, axis=1)
+        near = NEAR * s[:, None] * np.max(np.abs(places) / s[:, None], axis=0)  # what many move at once adds up
+        held = np.all((slope > moves + far * doubt) & (away <= near), axis=1)
         if held.all():  # somebody has to be drawn
             held[:] = False
         if shape.curvature == 0:

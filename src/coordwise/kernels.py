@@ -84,11 +84,6 @@ class Terms:
             scale=self.scale,
         )
 
-    def of(self, which: NDArray[np.bool_]) -> Terms:
-        """Some of the terms."""
-        centers = None if self.centers is None else self.centers[which]
-        return replace(self, centers=centers, weights=None if self.weights is None else self.weights[which])
-
     def derivative(self, t: FloatArray) -> FloatArray:
         """scale * s_i phi'(t_i; c_i)."""
         out = np.empty(t.shape)
@@ -124,26 +119,15 @@ class Terms:
         Corners are the ends of the domain, and 0 if phi* has a kink there. slope = 0 where phi'(t) is not in a corner;
         `there` is phi'(t), and `away` the distance of x from it.
         """
-        shape = self.shape
-        centers = np.broadcast_to(0.0, x.shape) if self.centers is None else self.centers
-        s = 1.0 if self.weights is None else np.where(self.weights > 0, self.weights, 1.0)[:, None]
-        low, high = self.bounds(x.shape)
-        there = self.subgradients(t)
+        slope, away, there = np.empty(t.shape), np.empty(t.shape), np.empty(t.shape)
+        replace(self, scale=1.0).core.corners(x, t, self.centers, self.weights, slope, away, there)
+        return slope, away, there
 
-        def pull(v: FloatArray, side: float) -> FloatArray:
-            """phi*'(v), at 0 seen from one side."""
-            over = np.maximum(np.abs(v) - s * shape.dead, 0.0)
-            signs = np.sign(v)
-            return centers + np.where(v == 0, side, signs) * shape.kink + signs * shape.quad / s * over
-
-        slope = np.zeros_like(t)
-        for end, side in ((low, 1.0), (high, -1.0)):
-            corner = there == end
-            slope = np.where(corner, side * (pull(np.where(corner, end, 0.0), side) - t), slope)
-        if shape.kink > 0:
-            inside = (there == 0) & (low < 0) & (high > 0)
-            slope = np.where(inside, shape.kink - np.abs(t - centers), slope)
-        return np.maximum(slope, 0.0), np.abs(x - there), there
+    def fenchel_young(self, x: FloatArray, g: FloatArray, which: NDArray[np.bool_]) -> FloatArray:
+        """Sums of h_i(x_i) + h_i*(-g_i) + x_i g_i over some of the coordinates, h_i being the conjugates."""
+        out = np.empty(x.shape[1])
+        self.core.fenchel_young(x, g, self.centers, self.weights, which, out)
+        return out
 
     def bounds(self, shape: tuple[int, ...]) -> tuple[FloatArray, FloatArray]:
         """Ends of the conjugates' domains."""

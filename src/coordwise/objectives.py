@@ -136,9 +136,7 @@ class Objective(ABC):
 
     def gap_of(self, look: Look, which: NDArray[np.bool_]) -> FloatArray:
         """The part of the gap, sum_i [h_i(x_i) + h_i*(-g_i) + x_i g_i], that some coordinates make up."""
-        terms = self.coordinates.of(which)
-        x, g = look.x[which], look.g[which]
-        return terms.conjugate(x) + terms.value(-g / terms.scale) + (x * g).sum(0)
+        return self.coordinates.fenchel_young(look.x, look.g, which)
 
     def image(self, x: FloatArray) -> FloatArray:
         """Bx (+ image0)."""

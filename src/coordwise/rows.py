@@ -32,7 +32,8 @@ class Rows(Matrix):
     ----------
     A : array or scipy sparse array or matrix, shape (rows, columns)
         float32 and float64, C or Fortran order, CSR or CSC, int32 or int64 indices, read-only and memory-mapped arrays
-        are used in place whenever the wanted direction is the contiguous one. Anything else is copied, once.
+        are used in place whenever the wanted direction is the contiguous one, entries within it in any order. Anything
+        else is copied, once.
     by : {"rows", "columns"}
         Which direction the coordinates run in.
     argument : str
@@ -67,7 +68,7 @@ class Rows(Matrix):
     def __init__(self, A: Any, by: Literal["rows", "columns"] = "rows", *, argument: str = "A") -> None:
         reasons: list[str] = []
         if sp.issparse(A):
-            try:  # the core looks at the arrays itself, and refuses what is wrong or not in order
+            try:  # the core looks at the arrays itself, and refuses what is wrong or has duplicates
                 values, indices, indptr, width = _as_they_are(A, by)
                 super().__init__(values, indices, indptr, width=width)
             except ValueError:
@@ -129,7 +130,7 @@ class Rows(Matrix):
         whole = sp.csr_array(self._arrays, shape=(self.count, self.width), copy=False)
         return Rows(whole[chosen])
 
-    @property
+    @cached_property
     def lengths(self) -> NDArray[np.int64]:
         """Stored entries of each coordinate."""
         if self._sparse_width is None:

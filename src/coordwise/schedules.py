@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -113,7 +114,11 @@ class Split:
 
     def of_active(self, values: FloatArray) -> FloatArray:
         """The active coordinates' part of an array, without a copy if that is all of it."""
-        return values if self.active.all() else values[self.active]
+        return values if len(self._which) == len(values) else values[self._which]
+
+    @cached_property
+    def _which(self) -> NDArray[np.intp]:
+        return np.flatnonzero(self.active)
 
     def holding_still(self, weights: FloatArray) -> tuple[Split, FloatArray]:
         """The same split with coordinates of infinite weight never drawn, and weights that are finite."""

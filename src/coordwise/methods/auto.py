@@ -47,7 +47,7 @@ class Auto(Method):
         exact = replace(SDCA().schedule(objective), description="sdca, before nu_acdm")
         ahead = NUACDM(sigma=1.0 if strong else "adaptive")
         careful = self._hopeful if strong else self._restarted
-        local = LocalWeights(objective, exact, ahead.weighted(objective), lambda: careful(objective))
+        local = LocalWeights(objective, exact, ahead.weighted(objective), lambda: careful(objective), early=True)
         return replace(exact, renew=local.renew)
 
     def _restarted(self, objective: Objective) -> Schedule:
