@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,30 +18,57 @@ from coordwise.validation import FloatArray
 
 __all__ = ["Columns", "Quadratic"]
 
+OFTEN = 3  # times that columns are picked out of the rows
+
 
 class Columns:
-    """Columns of a matrix, to be taken some at a time with rows weighted and centred."""
+    """Columns of a matrix, to be taken some at a time with rows weighted and centred.
 
-    def __init__(self, A: Any) -> None:
+    Sparse rows, if they are prepared, are transposed only once columns were taken from them a few times: that costs as
+    much as some passes.
+    """
+
+    def __init__(self, A: Any, rows: Rows | None = None) -> None:
         self.n, self.d = A.shape
-        self.A: Any
-        if sp.issparse(A):
-            table = sp.csc_array(A)
+        self._given, self._rows = A, rows if sp.issparse(A) else None
+        self._taken = 0
+        if self._rows is not None:
+            self._given = sp.csr_array(self._rows.arrays, shape=A.shape, copy=False)
+
+    @property
+    def nnz(self) -> int:
+        """Stored entries."""
+        return int(self._given.nnz if self._rows is not None else self.A.nnz if sp.issparse(self.A) else self.A.size)
+
+    @cached_property
+    def A(self) -> Any:
+        """All of them."""
+        if not sp.issparse(self._given):
+            return np.asarray(self._given)
+        table = sp.csc_array(self._given)
+        if self._rows is None:
             table.sum_duplicates()
-            self.A, self.nnz = table, int(table.nnz)
-        else:
-            self.A = np.asarray(A)
-            self.nnz = int(self.A.size)
+        return table
+
+    def part(self, which: Any) -> Any:
+        """Some of them, sparse ones by rows or by columns."""
+        if self._rows is None or "A" in self.__dict__ or self._taken >= OFTEN or len(which) > self.d // 8:
+            return self.A[:, which]
+        self._taken += 1
+        return self._given[:, which]
 
     def norms(self, s: FloatArray | None, center: bool) -> FloatArray:
         """Norms of the columns with rows weighted by s, centred or not."""
-        if sp.issparse(self.A):
+        if self._rows is not None and s is None:
+            squares = self._rows.squares()
+        elif sp.issparse(self.A):
             squares = Rows(self.A, "columns").norms2(s)
         else:
             squares = np.einsum("ij,ij,i->j", self.A, self.A, np.ones(self.n) if s is None else s)
         if center:
             s = np.ones(self.n) if s is None else s
-            squares = squares - (self.A.T @ s) ** 2 / s.sum()
+            sums = self._rows.combine(s[:, None])[:, 0] if self._rows is not None else self.A.T @ s
+            squares = squares - sums**2 / s.sum()
         return np.sqrt(np.maximum(squares, 0.0))
 
     def take(self, which: Any, h: FloatArray, center: bool) -> tuple[Any, FloatArray, bool]:

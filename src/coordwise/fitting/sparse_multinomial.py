@@ -129,7 +129,7 @@ class _Softmax:
 
     def restricted(self, which: Any) -> _Softmax:
         """The problem on some of the features."""
-        columns = self.model.columns.A[:, which]
+        columns = self.model.columns.part(which)
         return _Softmax(columns, self.codes, self.count, self.penalty, self.weights, self.intercept)
 
     def losses(self, t: FloatArray) -> float:
@@ -193,7 +193,7 @@ class _Softmax:
         if not 0 < len(features) + extra <= FEW:
             return W, c
         chosen = np.unique(features)
-        gram = Gram(self.model.columns.A[:, chosen], self.intercept)
+        gram = Gram(self.model.columns.part(chosen), self.intercept)
         place = np.searchsorted(chosen, features)
         for _ in range(20):
             _, slope, free = self.smooth(W, c)

@@ -22,7 +22,7 @@ from coordwise.validation import FloatArray
 __all__ = ["FIRST", "nearest", "working_sets"]
 
 FIRST = 100  # features of the first working set
-GROWTH = 0.4  # of the first working set with lam_max/l1, to this power
+FULL = 0.8  # of a working set in use: it was too small
 EXACT = 450  # features up to which the squared loss is solved exactly, from a Gram matrix
 INNER, GOOD = 0.3, 0.02  # gap on a working set relative to the gap of the problem: at first, and on good sets
 
@@ -41,13 +41,14 @@ def working_sets(
     """
     w = np.zeros((model.d, model.outputs)) if start is None else start.w.copy()
     best, v = model.certified(w)
-    sizes, inner = np.zeros(model.outputs, int), np.full(model.outputs, INNER)
-    first = _first_sizes(model, v) if start is None else np.full(model.outputs, FIRST)
+    sizes, last = np.zeros(model.outputs, int), np.full(model.outputs, model.d)
+    inner = np.full(model.outputs, INNER)
     yield best
     while len(todo := np.flatnonzero(best.gap > tol * model.scale)) and not descent.spent:
         for k in todo:
             used = np.flatnonzero(w[:, k])
-            sizes[k] = min(model.d, max(sizes[k], 2 * len(used), first[k]))
+            more = 4 if len(used) > FULL * last[k] else 2
+            sizes[k] = last[k] = min(model.d, max(sizes[k], more * len(used), FIRST))
             which = nearest(model, v[:, k], used, int(sizes[k]))
             goal = max(inner[k] * best.gap[k], tol * model.scale[k] / 2 if inner[k] >= GOOD else 0.0)
             part = model.restricted(which, int(k))
@@ -72,13 +73,6 @@ def working_sets(
         inner[todo] = np.where(slow, np.where(full, inner[todo] / 10, INNER), GOOD)
         best = found.better(best)
         yield best
-
-
-def _first_sizes(model: LinearModel, v: FloatArray) -> Any:
-    """More features for weaker penalties, from the moments v at w = 0."""
-    if model.penalty.l1 == 0:
-        return np.full(model.outputs, FIRST)
-    return (FIRST * np.maximum(np.abs(v).max(axis=0) / model.penalty.l1, 1.0) ** GROWTH).astype(int)
 
 
 def nearest(model: LinearModel, v: FloatArray, used: Any, size: int) -> Any:
