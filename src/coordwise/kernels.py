@@ -242,7 +242,7 @@ class Run:
         pack: int = 0,
     ) -> None:
         self._matrix = matrix
-        self._outputs, self.seed = x0.shape[1], seed
+        self._outputs, self.seed, self.packed = x0.shape[1], seed, pack != NO_PACKING
         self._core = _core.start(
             matrix=matrix._core,
             outputs=self._outputs,
