@@ -10,6 +10,7 @@
 #include <stdexcept>
 
 #include "alias.hpp"
+#include "columns.hpp"
 #include "corner.hpp"
 #include "gram.hpp"
 #include "matrix.hpp"
@@ -160,11 +161,12 @@ struct Run {
   }
 };
 
-// An array that takes over the memory of what the parser grew.
-template <class T>
-nb::object as_array(Growing<T>& grown) {
-  auto* held = new Growing<T>(std::move(grown));
-  nb::capsule owner(held, [](void* p) noexcept { delete static_cast<Growing<T>*>(p); });
+// An array that takes over the memory of what the parser grew, or of a vector.
+template <template <class...> class Sequence, class T, class... More>
+nb::object as_array(Sequence<T, More...>& grown) {
+  using Held = Sequence<T, More...>;
+  auto* held = new Held(std::move(grown));
+  nb::capsule owner(held, [](void* p) noexcept { delete static_cast<Held*>(p); });
   return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(held->data(), {held->size()}, owner));
 }
 
@@ -295,6 +297,30 @@ NB_MODULE(_core, m) {
             std::visit([&](const auto& rows) { norms2(rows, w, out.data()); }, self.rows);
           },
           nb::arg("weights").none(), nb::arg("out"))
+      .def(
+          "squares",
+          [](const Matrix& self, std::optional<Vector> weights, Out<double, 1> out) {
+            require(out.shape(0) == self.width(), "output has the wrong length");
+            const double* w = pointer(weights, self.count(), "weights have the wrong length");
+            nb::gil_scoped_release release;
+            std::fill(out.data(), out.data() + out.shape(0), 0.0);
+            std::visit([&](const auto& rows) { squares(rows, w, out.data()); }, self.rows);
+          },
+          nb::arg("weights").none(), nb::arg("out"))
+      // Values, rows and starts of the columns that have a number (0 .. count - 1); fewer than 2^31 entries.
+      .def("columns",
+           [](const Matrix& self, In<std::int32_t, 1> number, std::size_t count) {
+             require(number.shape(0) == self.width(), "numbers have the wrong length");
+             for (std::size_t j = 0; j < number.shape(0); ++j) {
+               require(number.data()[j] < static_cast<std::int64_t>(count), "a number is out of range");
+             }
+             std::optional<Columns> found;
+             {
+               nb::gil_scoped_release release;
+               std::visit([&](const auto& rows) { found.emplace(rows, number.data(), count); }, self.rows);
+             }
+             return nb::make_tuple(as_array(found->values), as_array(found->rows), as_array(found->starts));
+           })
       .def("gram",
            [](const Matrix& self, Vector weights, std::size_t threads, Out<double, 2> out) {
              require(weights.shape(0) == self.count(), "weights have the wrong length");

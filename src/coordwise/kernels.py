@@ -175,6 +175,19 @@ class Matrix:
         self._core.norms2(weights, out)
         return out
 
+    def squares(self, weights: FloatArray | None = None) -> FloatArray:
+        """sum_i weights_i b_ij^2 for every j: the squared norms in the other direction."""
+        out = np.empty(self.width)
+        self._core.squares(weights, out)
+        return out
+
+    def columns(self, which: NDArray[np.intp]) -> tuple[FloatArray, NDArray[np.int32], NDArray[np.int32]]:
+        """Entries of all b_i at the places `which`: values, i in order, and where each place starts (CSC arrays)."""
+        number = np.full(self.width, -1, np.int32)
+        number[which] = np.arange(len(which), dtype=np.int32)
+        values, rows, starts = self._core.columns(number, len(which))
+        return values, rows, starts
+
     def gram(self, weights: FloatArray, threads: int = 1) -> FloatArray:
         """sum_i weights_i b_i b_i', width x width."""
         out = np.empty((self.width, self.width))

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.optimize import brentq
 
 from coordwise.erm import ERM, feasible_share
@@ -75,7 +76,7 @@ class LinearModel:
         if len(which) == self.d and self.outputs == 1:
             return self
         problem = ERM(
-            self.columns.A[:, which],
+            self.columns.chosen(which),
             self.b[:, k : k + 1],
             loss=self.loss,
             penalty=self.penalty,
@@ -87,7 +88,8 @@ class LinearModel:
     def columns(self) -> Columns:
         """The columns of A, prepared once for all penalties."""
         if "columns" not in self.shared:
-            self.shared["columns"] = Columns(self.A)
+            by_rows = sp.issparse(self.A) and self.A.format == "csr" and self.A.nnz < 2**31
+            self.shared["columns"] = Columns(self.A, self.problem.rows("rows") if by_rows else None)
         return self.shared["columns"]
 
     @property

@@ -26,7 +26,7 @@ def polished(model: LinearModel, start: Candidate) -> Candidate:
         return start
     loss, b, total, l1, l2 = model.loss, model.b[:, 0], model.total, model.penalty.l1, model.penalty.l2
     s: Any = 1.0 if model.weights is None else model.weights
-    gram = Gram(model.columns.A[:, used], model.intercept)
+    gram = Gram(model.columns.chosen(used), model.intercept)
     signs = np.sign(w[used])
     inside = np.ones(len(used), bool)
     best = start

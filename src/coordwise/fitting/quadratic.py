@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from coordwise.erm import shrink
 from coordwise.kernels import Terms
@@ -17,30 +19,53 @@ from coordwise.validation import FloatArray
 
 __all__ = ["Columns", "Quadratic"]
 
+SOME = 1  # times that columns are taken from rows, at a third of what transposing all of them costs
+
 
 class Columns:
-    """Columns of a matrix, to be taken some at a time with rows weighted and centred."""
+    """Columns of a matrix, to be taken some at a time with rows weighted and centred.
 
-    def __init__(self, A: Any) -> None:
+    Sparse `rows`, where they are given, are transposed only when columns are chosen for the second time: on easy
+    problems they are not.
+    """
+
+    def __init__(self, A: Any, rows: Rows | None = None) -> None:
         self.n, self.d = A.shape
-        self.A: Any
-        if sp.issparse(A):
-            table = sp.csc_array(A)
-            table.sum_duplicates()
-            self.A, self.nnz = table, int(table.nnz)
+        self._given, self._rows = A, rows
+        self._chosen = 0  # times
+        if rows is None and sp.issparse(A):
+            self.nnz = int(self.A.nnz)
         else:
-            self.A = np.asarray(A)
-            self.nnz = int(self.A.size)
+            self.nnz = int(np.size(A)) if rows is None else rows.nnz
+
+    @cached_property
+    def A(self) -> Any:
+        """The matrix itself, sparse by columns."""
+        if not sp.issparse(self._given):
+            return np.asarray(self._given)
+        table = sp.csc_array(self._given)
+        table.sum_duplicates()
+        return table
+
+    def chosen(self, which: NDArray[np.intp]) -> Any:
+        """Some columns."""
+        self._chosen += 1
+        if self._rows is None or self._chosen > SOME or "A" in vars(self):
+            return self.A[:, which]
+        return sp.csc_array(self._rows.columns(which), shape=(self.n, len(which)))
 
     def norms(self, s: FloatArray | None, center: bool) -> FloatArray:
         """Norms of the columns with rows weighted by s, centred or not."""
-        if sp.issparse(self.A):
+        ones = np.ones(self.n) if s is None else s
+        if self._rows is not None:
+            squares = self._rows.squares(s)
+        elif sp.issparse(self._given):
             squares = Rows(self.A, "columns").norms2(s)
         else:
-            squares = np.einsum("ij,ij,i->j", self.A, self.A, np.ones(self.n) if s is None else s)
+            squares = np.einsum("ij,ij,i->j", self.A, self.A, ones)
         if center:
-            s = np.ones(self.n) if s is None else s
-            squares = squares - (self.A.T @ s) ** 2 / s.sum()
+            sums = self.A.T @ ones if self._rows is None else self._rows.combine(ones[:, None])[:, 0]
+            squares = squares - sums**2 / ones.sum()
         return np.sqrt(np.maximum(squares, 0.0))
 
     def take(self, which: Any, h: FloatArray, center: bool) -> tuple[Any, FloatArray, bool]:
