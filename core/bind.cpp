@@ -295,6 +295,16 @@ NB_MODULE(_core, m) {
             std::visit([&](const auto& rows) { norms2(rows, w, out.data()); }, self.rows);
           },
           nb::arg("weights").none(), nb::arg("out"))
+      .def(
+          "squares",
+          [](const Matrix& self, std::optional<Vector> weights, Out<double, 1> out) {
+            require(out.shape(0) == self.width(), "output has the wrong length");
+            const double* w = pointer(weights, self.count(), "weights have the wrong length");
+            nb::gil_scoped_release release;
+            std::fill(out.data(), out.data() + out.shape(0), 0.0);
+            std::visit([&](const auto& rows) { squares(rows, w, out.data()); }, self.rows);
+          },
+          nb::arg("weights").none(), nb::arg("out"))
       .def("gram",
            [](const Matrix& self, Vector weights, std::size_t threads, Out<double, 2> out) {
              require(weights.shape(0) == self.count(), "weights have the wrong length");

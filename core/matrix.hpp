@@ -40,6 +40,19 @@ void norms2(const Rows& rows, const double* weights, double* out) {
   }
 }
 
+// out_j += sum_i weight_i b_ij^2
+template <class Rows>
+void squares(const Rows& rows, const double* weights, double* out) {
+  for (std::uint32_t i = 0; i < rows.count(); ++i) {
+    const auto row = rows[i];
+    const double s = weights ? weights[i] : 1.0;
+    for (std::size_t t = 0; t < row.length; ++t) {
+      const double a = row.value(t);
+      out[row.at(t)] += s * a * a;
+    }
+  }
+}
+
 // out (N x K) = <b_i, vector_k>
 template <class Rows>
 void dots(const Rows& rows, const double* vectors, std::size_t outputs, double* out) {

@@ -210,3 +210,23 @@ def test_recorded_gaps_are_certificates(seed, loss, scale, lam):
     lowest = (h.primal - h.gap).max()  # the best lower bound of min P seen
     assert np.all(h.primal >= lowest - 1e-9 * (1 + abs(lowest)))
     assert problem.gap(result.w, result.x) <= 1e-7 * problem.value(np.zeros(d)) or not result.converged
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("penalty", sorted(PENALTIES))
+@pytest.mark.parametrize("loss", ["squared", "logistic", "hinge", "huber"])
+def test_a_certificate_is_confirmed_for_the_point_and_the_weights_of_any_image(loss, penalty, weighted):
+    problem = make(loss, penalty, weighted=weighted)
+    objective, rng = problem.dual(), np.random.default_rng(1)
+    x = random_point(problem, rng)[:, None]
+    for error in (0.0, 1e-6, 0.1):
+        image = objective.image(x)
+        image += error * np.abs(image).max() * rng.standard_normal(image.shape)
+        rough = objective.certificate(image, lambda omega: objective.rows.sums(objective.coordinates, x, omega))
+        kept, found = objective.confirmed(x, image, rough)
+        w = objective.solution(kept)[:, 0]
+        gap = problem.gap(w, x[:, 0])
+        assert found.gap[0] >= gap - 1e-12 * problem.value(w)
+        if penalty == "l2":
+            np.testing.assert_allclose(found.gap[0], gap, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(found.primal[0], problem.value(w), rtol=1e-12)

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from conftest import unequal_rows
 
 import coordwise as cw
-from coordwise.curvature import EARLY, FIRST, LAST, LocalWeights
+from coordwise.curvature import EARLY, FIRST, LAST, SOON, LocalWeights
 from coordwise.erm import NEAR
 from coordwise.kernels import Shape, Terms
 from coordwise.losses import get_loss
@@ -19,11 +19,11 @@ CORNERED = ["squared_hinge", "smooth_hinge", "huber", "squared_epsilon_insensiti
 LOCAL = ["logistic", *CORNERED]
 
 
-def look_at(objective, x, *, rate=0.0, lost=False, restarted=False):
+def look_at(objective, x, *, rate=0.0, left=math.inf, lost=False, restarted=False):
     image, certificate = objective.exact(x)
     w = objective.solution(image)
     g = -(objective.problem.A @ w) / objective.problem.total
-    return Look(x, g, certificate, rate, lost, restarted)
+    return Look(x, g, certificate, rate, left, lost, restarted)
 
 
 def problem(loss, n=300, d=30, lam=1e-4, outputs=None, weighted=False, seed=0):
@@ -218,6 +218,16 @@ def test_exact_steps_go_on_while_they_are_faster_than_what_acceleration_promises
     np.testing.assert_array_equal(drawn, np.flatnonzero(exact.idle))
     assert len(drawn) > 0
     assert ahead.renew(look_at(objective, x, rate=10 * promise)).plan.accelerated  # there is no way back
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
+def test_exact_steps_that_are_about_to_be_done_go_on(loss):
+    objective = problem(loss).dual()
+    x = cw.solve(objective, "sdca", tol=1e-1).x[:, None]
+    rate = 1e-6  # slower than whatever acceleration promises
+    assert course(objective).renew(look_at(objective, x, rate=rate, left=2.1 * SOON * rate)).plan.accelerated
+    soon = course(objective).renew(look_at(objective, x, rate=rate, left=0.9 * SOON * rate))
+    assert soon is None if loss == "logistic" else not soon.plan.accelerated
 
 
 def test_doubt_grows_and_ends_with_the_known_weights():

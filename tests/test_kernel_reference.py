@@ -495,7 +495,8 @@ def test_large_files_are_not_packed(tmp_path, monkeypatch):
     mapped[:] = A.data
     from_file = sp.csr_array((mapped, A.indices, A.indptr), shape=A.shape)
     assert cw.ERM(A, np.ones(400), lam=1.0).dual().rows.packing
-    assert "packed" in cw.solve(cw.ERM(A, np.ones(400), lam=1.0).dual()).storage
+    assert "packed" in cw.solve(cw.ERM(A, np.ones(400), lam=1.0).dual(), "nu_acdm").storage
+    assert "packed" not in cw.solve(cw.ERM(A, np.ones(400), lam=1.0).dual()).storage  # a few passes of exact steps
     assert not cw.ERM(sp.csc_array(A), np.ones(400), lam=1.0).dual().rows.packing  # copied once already
     assert cw.ERM(from_file, np.ones(400), lam=1.0).dual().rows.packing
     monkeypatch.setattr(rows, "LARGEST_MAPPED", A.data.nbytes)

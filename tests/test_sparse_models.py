@@ -9,11 +9,12 @@ import coordwise as cw
 from coordwise.fitting.fit import fit
 from coordwise.fitting.model import LinearModel
 from coordwise.fitting.polish import polished
-from coordwise.fitting.quadratic import Columns, Quadratic
+from coordwise.fitting.quadratic import OFTEN, Columns, Quadratic
 from coordwise.fitting.sparse_multinomial import sparse_multinomial
 from coordwise.fitting.working import nearest
 from coordwise.penalties import ElasticNet
 from coordwise.results import Status
+from coordwise.rows import Rows
 
 PENALTIES = {
     "l1": ElasticNet(0.02, 0.0),
@@ -239,3 +240,17 @@ def test_ctrl_c_with_several_classes(penalty):
     )
     assert found.status is Status.INTERRUPTED
     assert np.isfinite(found.value[0])
+
+
+@pytest.mark.parametrize("center", [False, True])
+def test_columns_from_rows_are_those_of_the_transposed_matrix(center):
+    rng = np.random.default_rng(3)
+    A = sp.random_array((30, 20), density=0.3, rng=rng, format="csr")
+    s = rng.uniform(0.5, 2, 30)
+    by_columns, by_rows = Columns(sp.csc_array(A)), Columns(A, Rows(A))
+    assert by_rows.nnz == by_columns.nnz == A.nnz
+    for weights in (None, s):
+        np.testing.assert_allclose(by_rows.norms(weights, center), by_columns.norms(weights, center), rtol=1e-12)
+    for _ in range(OFTEN + 2):  # from the rows first, then from the matrix transposed
+        which = np.sort(rng.permutation(20)[:2])
+        np.testing.assert_array_equal(by_rows.part(which).toarray(), A.toarray()[:, which])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -241,6 +242,15 @@ class DualERM(Objective):
         s = sums(-w / n)
         value = s["value"] + self.penalty.conjugate(v)
         return Certificate(value, s["fenchel_young"], self._at_zero, s["conjugate"] + self.penalty.value(w))
+
+    def confirmed(self, x: FloatArray, image: FloatArray, found: Certificate) -> tuple[FloatArray, Certificate]:
+        """See `Objective.confirmed`. The losses and conjugates in `found` belong to x and to the w of `image`.
+
+        What is left of P(w) + D(x) is r(w) + r*(v) - <w, v> at v = -(1/W) A'x, which is |v - v'|^2/(2 l2) at most: w is
+        the gradient of r*, with Lipschitz constant 1/l2, at the v' that comes from `image`.
+        """
+        apart = (self.image(x) - image) / self.problem.total
+        return image, replace(found, gap=found.gap + np.square(apart).sum(0) / (2 * self.penalty.l2))
 
     def local_curvature(self, look: Look, slack: float, doubt: float) -> Local | None:
         """Curvature of the conjugates near x, as `coordwise.curvature` describes; the least over all outputs."""

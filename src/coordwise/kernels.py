@@ -175,6 +175,12 @@ class Matrix:
         self._core.norms2(weights, out)
         return out
 
+    def squares(self, weights: FloatArray | None = None) -> FloatArray:
+        """sum_i weights_i b_ij^2 for every j: the squared norms in the other direction."""
+        out = np.empty(self.width)
+        self._core.squares(weights, out)
+        return out
+
     def gram(self, weights: FloatArray, threads: int = 1) -> FloatArray:
         """sum_i weights_i b_i b_i', width x width."""
         out = np.empty((self.width, self.width))
@@ -242,7 +248,7 @@ class Run:
         pack: int = 0,
     ) -> None:
         self._matrix = matrix
-        self._outputs, self.seed = x0.shape[1], seed
+        self._outputs, self.seed, self.packed = x0.shape[1], seed, pack != NO_PACKING
         self._core = _core.start(
             matrix=matrix._core,
             outputs=self._outputs,

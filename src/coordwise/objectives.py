@@ -35,14 +35,15 @@ class Look(NamedTuple):
     """What is seen of a run at a record.
 
     `g` are the products <b_i, omega> (N x K), `rate` is how much of the certified error's logarithm the last passes
-    took off, per pass, `lost` whether that is less than the schedule promised (`coordwise.pace`), and `restarted`
-    whether the momentum begins anew.
+    took off, per pass, `left` how much of it is left to the tolerance, `lost` whether `rate` is less than the schedule
+    promised (`coordwise.pace`), and `restarted` whether the momentum begins anew.
     """
 
     x: FloatArray
     g: FloatArray
     certificate: Certificate
     rate: float
+    left: float
     lost: bool
     restarted: bool
 
@@ -147,6 +148,10 @@ class Objective(ABC):
         """Image and certificate of x (N x K), computed from nothing but x."""
         image = self.image(x)
         return image, self.certificate(image, lambda omega: self.rows.sums(self.coordinates, x, omega))
+
+    def confirmed(self, x: FloatArray, image: FloatArray, found: Certificate) -> tuple[FloatArray, Certificate]:
+        """`exact` for a run's point x, given the image that the run keeps, with its rounding, and what it certified."""
+        return self.exact(x)
 
     def certify_run(self, run: Run, g: FloatArray | None = None) -> Certificate:
         """The certificate at a run's current point, from the images it keeps; g (N x K) receives <b_i, omega>."""

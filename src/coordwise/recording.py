@@ -20,6 +20,7 @@ from coordwise.validation import FloatArray
 
 Exact = tuple[FloatArray, Certificate]
 
+MANY = 8  # passes of a run after which packed rows have made up for the packing
 ROUNDS = 3  # of exact steps at the end, which may not meet tol at once
 
 __all__ = ["Log", "Progress", "says_stop", "settle", "start"]
@@ -116,6 +117,7 @@ class Log:
         count, outputs = objective.rows.count, objective.outputs
         self.g = None if schedule.renew is None else np.empty((count, outputs))  # for looks
         self.synced = 0.0
+        self.packed = run.packed
         self.rounds_tried = 0  # of exact steps at the end
         self.extra_steps = self.extra_entries = 0  # of other runs than this one
 
@@ -157,7 +159,8 @@ class Log:
             lost = self.pace.lost(passes, error, share=0.5, factor=2.0)
             restarted = schedule.restarts and self.restarted == passes
             assert self.g is not None
-            renewed = schedule.renew(Look(self.run.point(), self.g, self.current, self.rate(), lost, restarted))
+            left = self.folds_left(error)
+            renewed = schedule.renew(Look(self.run.point(), self.g, self.current, self.rate(), left, lost, restarted))
             if renewed is not None:
                 if schedule.restarts and not restarted:
                     self.restart()
@@ -167,6 +170,15 @@ class Log:
         """How much the logarithm of the error fell per pass between the last two records."""
         (since, was), (now, error) = self.errors[-2:]
         return math.log(was / error) / (now - since) if now > since and error > 0 and was < math.inf else 0.0
+
+    def folds_left(self, error: float) -> float:
+        """How much of the logarithm of the error is left to the tolerance."""
+        return math.log(error / self.tol) if error > 0 and self.tol > 0 else math.inf
+
+    def long(self, schedule: Schedule) -> bool:
+        """Whether a schedule is expected to take so many passes that packing the rows for it pays."""
+        rate = schedule.constants.rate_per_pass
+        return rate is None or self.folds_left(self.current.error) > -MANY * math.log(max(rate, 1e-300))
 
     def change(self, schedule: Schedule) -> None:
         """Another schedule from the same point, and with the same momentum if there is one."""
@@ -178,7 +190,8 @@ class Log:
         else:
             self.extra_steps, self.extra_entries = self.iterations, self.entries
             x = self.run.point() if places is None else np.where(schedule.idle[:, None], places, self.run.point())
-            self.run = start(self.objective, schedule, self.run.seed, x, self.threads)
+            self.run = start(self.objective, schedule, self.run.seed, x, self.threads, pack=self.long(schedule))
+            self.packed |= self.run.packed
         self.pace = self.pace.renewed(schedule.constants.rate_per_pass or 1.0)
         self.schedule = schedule.without_arrays()
 
@@ -257,7 +270,7 @@ class Log:
                 return True
             if self.rounds_tried < ROUNDS:  # a little further on it will
                 return False
-        found = self.objective.exact(x)
+        found = self.objective.confirmed(x, self.run.image(), self.current)
         if found[1].meets(self.tol):
             self.best, self.final = x, found
             return True
@@ -298,7 +311,7 @@ class Log:
 
     def storage(self) -> str:
         """How the matrix was stored, and every copy that was made of it."""
-        packed = "; rows packed beside the coordinates for speed" if packing(self.objective) else ""
+        packed = "; rows packed beside the coordinates for speed" if self.packed else ""
         return self.objective.rows.storage + packed
 
     def result(self, status: Status) -> Result:

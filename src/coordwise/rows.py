@@ -115,14 +115,6 @@ class Rows(Matrix):
         with np.errstate(over="ignore", invalid="ignore"):
             return np.matmul(dense[:, None, :], dense[:, :, None])[:, 0, 0]  # by BLAS
 
-    def squares(self) -> FloatArray:
-        """sum_i b_ij^2 for every j: the squared norms in the other direction."""
-        if self._sparse_width is None:
-            return np.einsum("ij,ij->j", self._arrays[0], self._arrays[0], dtype=np.float64)
-        values, places, _ = self._arrays
-        sums: Any = np.bincount(places, np.square(values, dtype=np.float64), minlength=self.width)
-        return sums
-
     def part(self, chosen: NDArray[np.intp]) -> Rows:
         """The given coordinates alone, copied."""
         if self._sparse_width is None:

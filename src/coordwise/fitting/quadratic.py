@@ -59,16 +59,16 @@ class Columns:
 
     def norms(self, s: FloatArray | None, center: bool) -> FloatArray:
         """Norms of the columns with rows weighted by s, centred or not."""
-        if self._rows is not None and s is None:
-            squares = self._rows.squares()
+        ones = np.ones(self.n) if s is None else s
+        if self._rows is not None:
+            squares = self._rows.squares(s)
         elif sp.issparse(self.A):
             squares = Rows(self.A, "columns").norms2(s)
         else:
-            squares = np.einsum("ij,ij,i->j", self.A, self.A, np.ones(self.n) if s is None else s)
+            squares = np.einsum("ij,ij,i->j", self.A, self.A, ones)
         if center:
-            s = np.ones(self.n) if s is None else s
-            sums = self._rows.combine(s[:, None])[:, 0] if self._rows is not None else self.A.T @ s
-            squares = squares - sums**2 / s.sum()
+            sums = self._rows.combine(ones[:, None])[:, 0] if self._rows is not None else self.A.T @ ones
+            squares = squares - sums**2 / ones.sum()
         return np.sqrt(np.maximum(squares, 0.0))
 
     def take(self, which: Any, h: FloatArray, center: bool) -> tuple[Any, FloatArray, bool]:

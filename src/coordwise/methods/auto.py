@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import ClassVar
 
 import numpy as np
@@ -47,7 +48,10 @@ class Auto(Method):
         exact = replace(SDCA().schedule(objective), description="sdca, before nu_acdm")
         ahead = NUACDM(sigma=1.0 if strong else "adaptive")
         careful = self._hopeful if strong else self._restarted
-        local = LocalWeights(objective, exact, ahead.weighted(objective), lambda: careful(objective), early=True)
+        careful_once = cache(lambda: careful(objective))
+        local = LocalWeights(
+            objective, exact, ahead.weighted(objective), careful_once, early=objective.coordinates.shape.corners
+        )
         return replace(exact, renew=local.renew)
 
     def _restarted(self, objective: Objective) -> Schedule:
