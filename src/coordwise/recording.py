@@ -21,6 +21,7 @@ from coordwise.validation import FloatArray
 Exact = tuple[FloatArray, Certificate]
 
 MANY = 8  # passes of a run after which packed rows have made up for the packing
+FRESH = 10  # passes after which a run's image has about the rounding of one that is computed anew
 ROUNDS = 3  # of exact steps at the end, which may not meet tol at once
 
 __all__ = ["Log", "Progress", "says_stop", "settle", "start"]
@@ -270,7 +271,8 @@ class Log:
                 return True
             if self.rounds_tried < ROUNDS:  # a little further on it will
                 return False
-        found = self.objective.confirmed(x, self.run.image(), self.current)
+        fresh = self.passes - self.synced <= FRESH
+        found = self.objective.confirmed(x, self.run.image(), self.current) if fresh else self.objective.exact(x)
         if found[1].meets(self.tol):
             self.best, self.final = x, found
             return True
