@@ -15,11 +15,11 @@ sqrt(2 gap/l2), and `away` larger by slack.
 
 A run begins with exact steps, which need no constants and are fast while the error is large, on the active set as soon
 as there is one. At the first look scores have much of their way before them: a y_i is held there only if `EARLY` of
-what the gap proves possible would not move it, and exact steps go on. So they do, with the same doubt, when they are
-about to be done: to begin with acceleration, and to end it, costs about a pass. Else the run is accelerated once they
-take less off the error's logarithm per pass than acceleration promises, or where it promises nothing (losses with
-kinks), once a pass over the active set takes off less than e^-2: K passes of exact steps per e-fold are e sqrt(K) of
-restarted ones (`coordwise.restarts`).
+what the gap proves possible would not move it, and exact steps go on. So they do when they are about to be done: to
+begin with acceleration, and to end it, costs about a pass. Else the run is accelerated once they take less off the
+error's logarithm per pass than acceleration promises, or where it promises nothing (losses with kinks), once a pass
+over the active set takes off less than e^-2: K passes of exact steps per e-fold are e sqrt(K) of restarted ones
+(`coordwise.restarts`).
 
 The weights are renewed at every look, from the same y and z; with restarts, when the momentum is lost anyway, or the
 gap is that of coordinates held in vain. That they hold as far as the run goes is hoped, not known: when the certificate
@@ -43,7 +43,7 @@ from coordwise.validation import FloatArray
 __all__ = ["LocalWeights"]
 
 FIRST, DOUBT, LAST = 3.0, 2.0, 1e4  # slack: at first, its growth, and where hope ends
-EARLY = 0.03  # of what may happen to the scores: what a coordinate must withstand to be held between exact steps
+EARLY = 0.03  # of what may happen to the scores: what coordinates must withstand to be held at the first look
 SOON = 2.0  # passes that exact steps need to the end at their present rate, if nothing else is worth its beginning
 SLOW = math.exp(-2)  # of the error's logarithm in a pass over the active set: what exact steps must take off
 
@@ -86,7 +86,7 @@ class LocalWeights:
         """Exact steps as before, on the coordinates that are not held now."""
         if not self.objective.coordinates.shape.corners:
             return None
-        local = self.objective.local_curvature(look, self.slack, EARLY)
+        local = self.objective.local_curvature(look, self.slack, EARLY if self.early else 0.0)
         return replace(self, early=False)._steps(exact, local)
 
     def _steps(self, exact: Schedule, local: Local | None) -> Schedule:
