@@ -74,6 +74,7 @@ def applies(model, strategy):
         "gram": loss.name == "squared",
         "newton": loss.gamma > 0 and plain,
         "interior": loss.gamma == 0 and plain and penalty.l2 > 0,
+        "krylov": loss.name == "squared" and plain and penalty.l2 > 0,
         "primal": loss.gamma > 0,
         "working_set": loss.gamma > 0,
         "dual": penalty.l2 > 0 and (plain or not model.intercept),

@@ -6,9 +6,9 @@ method : str or Method, default="auto"
     Of `coordwise.solve`, where coordinate descent runs.
 beta : float in [0, 1], default=None
     Norm of the method's analysis, for methods that have one.
-strategy : {"auto", "dual", "primal", "working_set", "gram", "newton", "interior"}, default="auto"
-    How the problem is solved: coordinates are samples, or features, or features some at a time; or dense Gram matrices
-    of the features. A ValueError says why one does not apply, and which ones do.
+strategy : {"auto", "dual", "primal", "working_set", "gram", "newton", "interior", "krylov"}, default="auto"
+    How the problem is solved: coordinates are samples, or features, or features some at a time; dense Gram matrices
+    of the features; or Krylov spaces. A ValueError says why one does not apply, and which ones do.
 time_limit : float, default=None
     Seconds.
 verbose : int, default=0

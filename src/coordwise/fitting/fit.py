@@ -16,6 +16,7 @@ from coordwise.fitting.blas import one_blas_thread
 from coordwise.fitting.dual import WithIntercept
 from coordwise.fitting.gram import gram_solution
 from coordwise.fitting.interior import interior
+from coordwise.fitting.krylov import LOOK, krylov
 from coordwise.fitting.model import Candidate, LinearModel
 from coordwise.fitting.newton import FEW, newton
 from coordwise.fitting.proximal import Descent
@@ -77,9 +78,9 @@ def fit(
     """Minimise P(w, c) until P(w, c) + D(y) <= tol * P(0, 0) for every output, checked at the result.
 
     "gram", "newton" and "interior" work in the space of the features with dense Gram matrices, "dual" over the samples,
-    "primal" over the features, "working_set" over working sets of them; "auto" takes the cheapest that applies, and
-    leaves the samples for "interior" if the first passes show that this is cheaper. What was chosen, and why, is in
-    `Fit.strategy`.
+    "primal" over the features, "working_set" over working sets of them, "krylov" over both for ridge regression; "auto"
+    takes the cheapest that applies, and leaves the samples for "interior" if the first passes show that this is
+    cheaper. What was chosen, and why, is in `Fit.strategy`.
 
     Raises
     ------
@@ -96,6 +97,7 @@ def fit(
         "newton": _newton,
         "interior": _interior,
         "dual": _dual,
+        "krylov": _krylov,
         "primal": _primal,
         "working_set": _working_set,
     }[name]
@@ -225,6 +227,16 @@ def _interior(model: LinearModel, options: _Options) -> _Outcome:
         return outcome
     better = _dual(model, replace(options, start=outcome.found, max_passes=left))  # rounding errors end the other
     return replace(better, found=better.found.better(outcome.found), steps=outcome.steps, part=better.passes + cost)
+
+
+def _krylov(model: LinearModel, options: _Options) -> _Outcome:
+    outcome = _follow(model, options, krylov(model, options.tol, start=options.start), options.max_passes / LOOK)
+    outcome = replace(outcome, steps=outcome.steps * LOOK)
+    left = options.max_passes - outcome.steps
+    if outcome.status is not Status.MAX_PASSES or left <= 0:
+        return outcome
+    better = _dual(model, replace(options, start=outcome.found, max_passes=left))  # rounding errors end the other
+    return replace(better, found=better.found.better(outcome.found), steps=outcome.steps, part=better.passes)
 
 
 def _dual_first(model: LinearModel, options: _Options) -> _Outcome:

@@ -55,7 +55,7 @@ def interior(
     Yields the best candidate at the start and after every step, until every gap is <= tol * scale, or until rounding
     errors stop the gaps from falling.
     """
-    best = model.from_dual(np.zeros_like(model.b) if start is None else start.y)
+    best = model.from_dual(np.zeros_like(model.b)) if start is None else model.recertified(start)
     yield best
     if "weighted" not in model.shared:  # its copies of the data serve all penalties of a path
         model.shared["weighted"] = Gram(model.A, model.intercept, threads, rows=model.problem.rows)

@@ -194,6 +194,10 @@ class LinearModel:
         value = self.value(w, t)
         return Candidate(w, c, y, value, np.maximum(value + self._dual(y, -self.problem.moments(y)), 0))
 
+    def recertified(self, found: Candidate) -> Candidate:
+        """A candidate of another penalty as one of this model."""
+        return self.paired(found.w, found.c, self.scores(found.w, found.c), found.y)
+
     def _dual(self, y: FloatArray, v: FloatArray) -> FloatArray:
         """D(y), v = -(1/W) A'y."""
         return self.problem.terms.conjugate(y) + self.penalty.conjugate(v)
