@@ -120,4 +120,4 @@ def test_it_is_chosen_for_weak_penalties_where_singular_values_are_close():
     assert worth_it(LinearModel(cw.ERM(A, b, penalty=cw.penalties.L2(1e-6)), False))
     assert not worth_it(LinearModel(cw.ERM(spread, b, penalty=cw.penalties.L2(1e-6)), False))
     with pytest.raises(ValueError, match="squared loss and an l2 penalty"):
-        fit(LinearModel(cw.ERM(A, np.sign(b), loss="logistic", penalty="l2"), False), tol=1e-3, strategy="krylov")
+        fit(LinearModel(cw.ERM(A, np.sign(b), loss="logistic", lam=1.0), False), tol=1e-3, strategy="krylov")
