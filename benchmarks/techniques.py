@@ -49,6 +49,16 @@ def everyone_drawn() -> Iterator[None]:
 
 
 @contextmanager
+def accelerated_soon() -> Iterator[None]:
+    """Exact steps in the beginning only, whatever they promise later."""
+    with (
+        mock.patch.object(curvature.LocalWeights, "_pays", return_value=False),
+        mock.patch.object(curvature, "SOON", -np.inf),
+    ):
+        yield
+
+
+@contextmanager
 def scipy_products() -> Iterator[None]:
     """Gram matrices of sparse rows by scipy's sparse product."""
 
@@ -62,7 +72,7 @@ def scipy_products() -> Iterator[None]:
 
 OVER_SAMPLES: dict[str, Switch] = {
     "everything": nullcontext,
-    "one pass of exact steps": lambda: mock.patch.object(curvature.LocalWeights, "_pays", return_value=False),
+    "few exact steps": accelerated_soon,
     "no active sets": everyone_drawn,
     "worst-case curvature": lambda: mock.patch.object(DualERM, "local_curvature", return_value=None),
     "no hopeful weights": lambda: mock.patch.object(methods.Auto, "varied", np.inf),
@@ -75,6 +85,12 @@ FEW_FEATURES: dict[str, Switch] = {
     "Gram by scipy": scipy_products,
     "over the samples": nullcontext,
 }
+KINKS: dict[str, Switch] = {
+    "everything": nullcontext,
+    "start at zero": lambda: mock.patch.object(fitting, "rough_start", return_value=(None, 0.0)),
+    "over the samples": nullcontext,
+}
+WEAK: dict[str, Switch] = {"everything": nullcontext, "over the samples": nullcontext}
 SPARSE: dict[str, Switch] = {
     "everything": nullcontext,
     "no exact small sets": lambda: mock.patch.object(working, "EXACT", 0),
@@ -135,7 +151,7 @@ def by_fitting(args: argparse.Namespace, title: str, switches: dict[str, Switch]
             with switch():
                 seconds, result = timed(
                     lambda make=make, strategy=strategy: fit(
-                        LinearModel(make(), False), tol=args.tol, strategy=strategy, max_passes=1e5, time_limit=30
+                        LinearModel(make(), False), tol=args.tol, strategy=strategy, max_passes=1e5, time_limit=10
                     ),
                     args.repeats,
                 )
@@ -182,16 +198,24 @@ def main() -> None:
     args = parser.parse_args()
     over_samples(args)
     w8a = load("w8a")
-    rows = [
-        (
-            f"{loss}, w8a, lam n = {weight:g}",
-            lambda loss=loss, weight=weight: cw.ERM(w8a.A, w8a.b, loss=loss, lam=weight / len(w8a.b)),
-        )
-        for loss in ("logistic", "squared_hinge")
-        for weight in (1.0, 1e-2, 1e-4)
-    ]
-    by_fitting(args, "Few features", FEW_FEATURES, rows, "dual")
+
+    def rows_of(name: str, A: Any, b: Any, losses: tuple[str, ...], weights: tuple[float, ...]) -> list[Any]:
+        return [
+            (
+                f"{loss}, {name}, lam n = {weight:g}",
+                lambda loss=loss, weight=weight: cw.ERM(A, b, loss=loss, lam=weight / len(b)),
+            )
+            for loss in losses
+            for weight in weights
+        ]
+
+    some = rows_of("w8a", w8a.A, w8a.b, ("logistic", "squared_hinge"), (1.0, 1e-2, 1e-4))
+    by_fitting(args, "Few features", FEW_FEATURES, some, "dual")
+    some = rows_of("w8a", w8a.A, w8a.b, ("l2l1", "hinge"), (1.0, 1e-2, 1e-4))
+    by_fitting(args, "Few features and losses with kinks", KINKS, some, "dual")
     A, b = news20(True)
+    some = rows_of("news20 normalised", A, b, ("squared",), (1e-2, 1e-4))
+    by_fitting(args, "Weak penalties", WEAK, some, "dual")
     largest = float(np.abs(A.T @ b).max()) / len(b)
     rows = [
         (

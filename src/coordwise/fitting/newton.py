@@ -79,8 +79,9 @@ class _Output:
         self.model, self.k, self.terms = model, k, model.terms(k)
         self.gram: Gram = model.shared["weighted"]
         self.damping = 0.0
-        norms = model.problem.rows("rows").norms2() if self.gram.rows is not None else np.square(self.gram.A).sum(1)
-        self.unit = float(model.loss.smoothness * norms.mean() / model.d)  # of damping: the mean curvature at most
+        A = self.gram.A
+        squares = model.problem.rows("rows").norms2().sum() if A is None else np.vdot(A, A)
+        self.unit = float(model.loss.smoothness * squares / model.n / model.d)  # of damping: the mean curvature at most
         self.trials = TRIALS if model.loss.shape.logistic else 1
 
     def step(self, w: FloatArray, t: FloatArray, v: FloatArray, here: float) -> tuple[_Step, float]:
