@@ -313,19 +313,20 @@ NB_MODULE(_core, m) {
              std::visit([&](const auto& rows) { gram(rows, weights.data(), threads, out.data()); }, self.rows);
            })
       .def("dots",
-           [](const Matrix& self, Table vectors, Out<double, 2> out) {
+           [](const Matrix& self, Table vectors, std::size_t threads, Out<double, 2> out) {
              require(
                  vectors.shape(0) == self.width() && out.shape(0) == self.count() && out.shape(1) == vectors.shape(1),
                  "dots: shapes do not fit");
              nb::gil_scoped_release release;
-             std::visit([&](const auto& rows) { dots(rows, vectors.data(), vectors.shape(1), out.data()); }, self.rows);
+             std::visit([&](const auto& rows) { dots(rows, vectors.data(), vectors.shape(1), threads, out.data()); },
+                        self.rows);
            })
       .def("combine",
-           [](const Matrix& self, Table x, Out<double, 2> out) {
+           [](const Matrix& self, Table x, std::size_t threads, Out<double, 2> out) {
              require(x.shape(0) == self.count() && out.shape(0) == self.width() && out.shape(1) == x.shape(1),
                      "combine: shapes do not fit");
              nb::gil_scoped_release release;
-             std::visit([&](const auto& rows) { combine(rows, x.data(), x.shape(1), out.data()); }, self.rows);
+             std::visit([&](const auto& rows) { combine(rows, x.data(), x.shape(1), threads, out.data()); }, self.rows);
            })
       .def(
           "certificate",

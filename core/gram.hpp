@@ -2,11 +2,10 @@
 #pragma once
 
 #include <algorithm>
-#include <system_error>
-#include <thread>
 #include <vector>
 
 #include "rows.hpp"
+#include "threads.hpp"
 
 namespace coordwise {
 
@@ -30,27 +29,15 @@ void add_gram(const Rows& rows, const double* weights, std::uint32_t from, std::
 // out (m x m) = sum_i weight_i b_i b_i', with as many threads as asked for; each has a matrix of its own.
 template <class Rows>
 void gram(const Rows& rows, const double* weights, std::size_t threads, double* out) {
-  const std::size_t m = rows.width(), count = rows.count();
-  threads = std::max<std::size_t>(1, std::min(threads, count / 1024 + 1));
+  const std::size_t m = rows.width(), parts = worth_starting(threads, rows.count(), 1024);
   std::fill(out, out + m * m, 0.0);
-  auto first = [&](std::size_t t) { return static_cast<std::uint32_t>(count * t / threads); };
-  std::vector<std::vector<double>> parts(threads - 1);
-  std::vector<std::thread> others;
-  others.reserve(threads);
-  std::size_t started = 1;
-  try {
-    for (; started < threads; ++started) {
-      std::vector<double>& part = parts[started - 1];
-      part.assign(m * m, 0.0);
-      others.emplace_back([&, t = started] { add_gram(rows, weights, first(t), first(t + 1), parts[t - 1].data()); });
-    }
-  } catch (const std::system_error&) {  // no more threads to be had: the calling one does the rest
-  }
-  add_gram(rows, weights, first(0), first(1), out);
-  for (std::size_t t = started; t < threads; ++t) add_gram(rows, weights, first(t), first(t + 1), out);
-  for (std::thread& thread : others) thread.join();
-  for (std::size_t t = 1; t < started; ++t) {
-    for (std::size_t e = 0; e < m * m; ++e) out[e] += parts[t - 1][e];
+  std::vector<std::vector<double>> others(parts - 1);
+  for (auto& other : others) other.assign(m * m, 0.0);
+  in_parts(rows.count(), parts, [&](std::size_t part, std::uint32_t from, std::uint32_t to) {
+    add_gram(rows, weights, from, to, part == 0 ? out : others[part - 1].data());
+  });
+  for (const auto& other : others) {
+    for (std::size_t e = 0; e < m * m; ++e) out[e] += other[e];
   }
   for (std::size_t j = 0; j < m; ++j) {
     for (std::size_t k = j + 1; k < m; ++k) out[k * m + j] = out[j * m + k] += out[k * m + j];

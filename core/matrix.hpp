@@ -11,6 +11,7 @@
 #include "engine.hpp"
 #include "products.hpp"
 #include "rows.hpp"
+#include "threads.hpp"
 
 namespace coordwise {
 
@@ -53,24 +54,38 @@ void squares(const Rows& rows, const double* weights, double* out) {
   }
 }
 
+constexpr std::size_t rows_each = 8192;  // for products: what is worth a thread
+
 // out (N x K) = <b_i, vector_k>
 template <class Rows>
-void dots(const Rows& rows, const double* vectors, std::size_t outputs, double* out) {
-  by_groups(outputs, [&](auto group, std::size_t first) {
-    for (std::uint32_t i = 0; i < rows.count(); ++i) {
-      dot<decltype(group)::width>(rows[i], vectors + first, outputs, out + i * outputs + first);
-    }
+void dots(const Rows& rows, const double* vectors, std::size_t outputs, std::size_t threads, double* out) {
+  const std::size_t parts = worth_starting(threads, rows.count(), rows_each);
+  in_parts(rows.count(), parts, [=, &rows](std::size_t, std::uint32_t from, std::uint32_t to) {
+    by_groups(outputs, [&](auto group, std::size_t first) {
+      for (std::uint32_t i = from; i < to; ++i) {
+        dot<decltype(group)::width>(rows[i], vectors + first, outputs, out + i * outputs + first);
+      }
+    });
   });
 }
 
-// out (m x K) += sum_i b_i x_ik
+// out (m x K) += sum_i b_i x_ik; every thread but one has a sum of its own
 template <class Rows>
-void combine(const Rows& rows, const double* x, std::size_t outputs, double* out) {
-  by_groups(outputs, [&](auto group, std::size_t first) {
-    for (std::uint32_t i = 0; i < rows.count(); ++i) {
-      axpy<decltype(group)::width>(rows[i], x + i * outputs + first, outputs, out + first);
-    }
+void combine(const Rows& rows, const double* x, std::size_t outputs, std::size_t threads, double* out) {
+  const std::size_t parts = worth_starting(threads, rows.count(), rows_each), size = rows.width() * outputs;
+  std::vector<std::vector<double>> others(parts - 1);
+  for (auto& other : others) other.assign(size, 0.0);
+  in_parts(rows.count(), parts, [=, &rows, &others](std::size_t part, std::uint32_t from, std::uint32_t to) {
+    double* sum = part == 0 ? out : others[part - 1].data();
+    by_groups(outputs, [&](auto group, std::size_t first) {
+      for (std::uint32_t i = from; i < to; ++i) {
+        axpy<decltype(group)::width>(rows[i], x + i * outputs + first, outputs, sum + first);
+      }
+    });
   });
+  for (const auto& other : others) {
+    for (std::size_t e = 0; e < size; ++e) out[e] += other[e];
+  }
 }
 
 // What is wrong with the arrays of a sparse matrix, or empty; `canonical` tells whether every row is strictly ordered.

@@ -639,3 +639,16 @@ def test_what_the_norms_do_not_tell_is_looked_for(width, storage, by):
         for factor in (1e150, 1e-150):
             with pytest.raises(ValueError, match="squares leave the range"):
                 Rows(storage(factor * A), by)
+
+
+@pytest.mark.parametrize("store", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("outputs", [1, 3])
+@pytest.mark.parametrize("threads", [2, 7])
+def test_products_by_several_threads(store, outputs, threads):
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((40_000, 6)) * (rng.random((40_000, 6)) < 0.5)
+    rows = Rows(store(A))
+    v, u = rng.standard_normal((6, outputs)), rng.standard_normal((40_000, outputs))
+    np.testing.assert_array_equal(rows.dots(v, threads), rows.dots(v))
+    np.testing.assert_allclose(rows.combine(u, threads), rows.combine(u), rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(rows.combine(u, threads), A.T @ u, rtol=1e-10, atol=1e-10)

@@ -84,6 +84,7 @@ class ERM:
         self.penalty = get_penalty(penalty, lam, l1_ratio, positive)
         self.A = as_matrix(A, "A")
         self._rows: dict[str, Rows] = {}
+        self.threads = 1  # for products with sparse data
         n, d = (int(length) for length in self.A.shape)
         self.n_samples, self.n_features = n, d
         self.b, self.flat = targets(b, n, "rows of A")
@@ -131,7 +132,7 @@ class ERM:
             return times(self.dense, w)
         rows, by_rows = self._any_rows()
         w = np.ascontiguousarray(w)
-        return rows.dots(w) if by_rows else rows.combine(w)
+        return rows.dots(w, self.threads) if by_rows else rows.combine(w, self.threads)
 
     def moments(self, y: FloatArray) -> FloatArray:
         """(1/W) A'y for y of shape (n, K), unchecked."""
@@ -139,7 +140,7 @@ class ERM:
             return times(self.dense.T, y) / self.total
         rows, by_rows = self._any_rows()
         y = np.ascontiguousarray(y)
-        return (rows.combine(y) if by_rows else rows.dots(y)) / self.total
+        return (rows.combine(y, self.threads) if by_rows else rows.dots(y, self.threads)) / self.total
 
     @property
     def terms(self) -> Terms:

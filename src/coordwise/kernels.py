@@ -187,16 +187,16 @@ class Matrix:
         self._core.gram(weights, threads, out)
         return out
 
-    def dots(self, vectors: FloatArray) -> FloatArray:
+    def dots(self, vectors: FloatArray, threads: int = 1) -> FloatArray:
         """<b_i, vectors_k> for every i and k."""
         out = np.empty((self.count, vectors.shape[1]))
-        self._core.dots(vectors, out)
+        self._core.dots(vectors, threads, out)
         return out
 
-    def combine(self, x: FloatArray) -> FloatArray:
+    def combine(self, x: FloatArray, threads: int = 1) -> FloatArray:
         """B x = sum_i b_i x_ik."""
         out = np.zeros((self.width, x.shape[1]))
-        self._core.combine(x, out)
+        self._core.combine(x, threads, out)
         return out
 
     def sums(self, terms: Terms, x: FloatArray, omega: FloatArray) -> dict[str, FloatArray]:

@@ -104,8 +104,10 @@ def fit(
     small = name in ("gram", "newton", "interior") and sp.issparse(model.A) and model.d <= FEW
     if strategy == "auto" and name == "dual" and may_be_interior(model):
         runner = _dual_first
+    options = _Options(tol, max_passes, limit, method, random_state, start, callback, n_jobs)
+    model.problem.threads = options.threads
     with one_blas_thread() if small else nullcontext():
-        outcome = runner(model, _Options(tol, max_passes, limit, method, random_state, start, callback, n_jobs))
+        outcome = runner(model, options)
     found = outcome.found
     return Fit(
         found.w,
