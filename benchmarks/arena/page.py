@@ -104,8 +104,7 @@ def _text(tables: Sequence[tuple[str, Sequence[Result]]], rows_asked: int) -> st
             found = summarise(part, k)
             lines.append(
                 f"to {found.goal:g}: best peer / ours >= 1 on {found.wins} of {found.rows} rows, geometric mean "
-                f"{found.mean:.3g} ({found.bounds} bounds); not decided in their time {found.undecided}, no peer can state "
-                f"{found.alone}"
+                f"{found.mean:.3g} ({found.bounds} bounds); undecided {found.undecided}, no peer states {found.alone}"
             )
             lines += [f"    lost: {loss}" for loss in found.losses]
         parts.append("\n".join(lines))
