@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -14,7 +13,7 @@ from coordwise.losses import Loss, get_loss
 from coordwise.objectives import Local, Look, Objective, Sums, targets
 from coordwise.penalties import ElasticNet, get_penalty
 from coordwise.results import Certificate
-from coordwise.rows import Rows, as_matrix, times
+from coordwise.rows import Rows, as_matrix
 from coordwise.validation import FloatArray, check_array, check_labels, check_number, check_range
 
 NEAR = 0.1  # of the largest |phi'|: how far a dual variable may be from the corner that it is put into
@@ -116,28 +115,14 @@ class ERM:
             by_rows = self.A.format != "csc" if sp.issparse(self.A) else bool(self.A.flags.c_contiguous)
         return self.rows("rows" if by_rows else "columns"), by_rows
 
-    @cached_property
-    def dense(self) -> FloatArray | None:
-        """A itself if BLAS can multiply with it, checked: a dense float64 array of finite numbers."""
-        A: Any = self.A
-        if type(A) not in (np.ndarray, np.memmap) or A.dtype != np.float64 or not (A.flags.forc and A.flags.aligned):
-            return None
-        flat = A.ravel(order="K")
-        with np.errstate(over="ignore", invalid="ignore"):
-            return A if np.isfinite(flat @ flat) else None  # `Rows` says what is wrong
-
     def product(self, w: FloatArray) -> FloatArray:
         """A w for w of shape (d, K), unchecked."""
-        if self.dense is not None:
-            return times(self.dense, w)
         rows, by_rows = self._any_rows()
         w = np.ascontiguousarray(w)
         return rows.dots(w, self.threads) if by_rows else rows.combine(w, self.threads)
 
     def moments(self, y: FloatArray) -> FloatArray:
         """(1/W) A'y for y of shape (n, K), unchecked."""
-        if self.dense is not None:
-            return times(self.dense.T, y) / self.total
         rows, by_rows = self._any_rows()
         y = np.ascontiguousarray(y)
         return (rows.combine(y, self.threads) if by_rows else rows.dots(y, self.threads)) / self.total

@@ -148,11 +148,6 @@ def is_mapped(array: Any) -> bool:
     return False
 
 
-def times(A: FloatArray, x: FloatArray) -> FloatArray:
-    """A @ x by BLAS; one column as a vector, for which it has a faster routine."""
-    return (A @ x[:, 0])[:, None] if x.shape[1] == 1 else A @ x
-
-
 def as_matrix(A: Any, argument: str) -> Any:
     """A as it is if it has rows and columns, lists as an array; refused if it is not a matrix or is empty."""
     given = type(A).__name__

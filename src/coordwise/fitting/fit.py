@@ -105,7 +105,7 @@ def fit(
     if strategy == "auto" and name == "dual" and may_be_interior(model):
         runner = _dual_first
     options = _Options(tol, max_passes, limit, method, random_state, start, callback, n_jobs)
-    model.problem.threads = options.threads
+    model.problem.threads = options.threads if sp.issparse(model.A) else 1  # threads of a BLAS library spin
     with one_blas_thread() if small else nullcontext():
         outcome = runner(model, options)
     found = outcome.found
