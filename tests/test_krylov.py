@@ -62,7 +62,7 @@ def test_solutions_are_those_of_a_gram_matrix(sparse, weighted, intercept):
     assert np.all(np.abs(found.y.sum(0)) < 1e-10) or not intercept
 
 
-def test_rounding_errors_end_it_and_steps_over_the_samples_go_on():
+def test_rounding_errors_end_it():
     model = model_of(1e-2)
     rounds = list(krylov(model, 1e-40))
     gaps = [found.gap[0] for found in rounds]

@@ -101,9 +101,9 @@ def fit(
         "primal": _primal,
         "working_set": _working_set,
     }[name]
-    small = name in ("gram", "newton", "interior") and sp.issparse(model.A) and model.d <= FEW
     if strategy == "auto" and name == "dual" and may_be_interior(model):
         runner = _dual_first
+    small = runner in (_gram, _newton, _interior, _dual_first) and sp.issparse(model.A) and model.d <= FEW
     options = _Options(tol, max_passes, limit, method, random_state, start, callback, n_jobs)
     model.problem.threads = options.threads if sp.issparse(model.A) else 1  # threads of a BLAS library spin
     with one_blas_thread() if small else nullcontext():
@@ -166,9 +166,7 @@ def _gram(model: LinearModel, options: _Options) -> _Outcome:
     if none:
         found, steps = nonnegative(model, most=options.max_passes, late=late)
     else:
-        found, steps = gram_solution(
-            model, options.tol, options.start, most=options.max_passes, late=late, threads=options.threads
-        )
+        found, steps = gram_solution(model, options.tol, options.start, most=options.max_passes, late=late)
     try:
         asked = options.callback is not None and says_stop(options.callback(_progress(model, found, steps)))
     except KeyboardInterrupt:
@@ -216,29 +214,30 @@ def _newton(model: LinearModel, options: _Options) -> _Outcome:
         begin = None if w is None else model.from_primal(w)
     if begin is not None and np.any(begin.value > model.scale):
         begin = None
-    steps = newton(model, options.tol, start=begin, threads=options.threads)
+    steps = newton(model, options.tol, start=begin)
     return replace(_follow(model, options, steps, min(options.max_passes, 200)), part=cost)
 
 
 def _interior(model: LinearModel, options: _Options) -> _Outcome:
     w, cost = (None, 0.0) if options.start is not None else rough_start(model, seed_of(options.random_state))
-    steps = interior(model, options.tol, start=options.start, w=w, threads=options.threads)
-    outcome = replace(_follow(model, options, steps, min(options.max_passes, 200)), part=cost)
-    left = options.max_passes - outcome.steps
-    if outcome.status is not Status.MAX_PASSES or left <= 0:
-        return outcome
-    better = _dual(model, replace(options, start=outcome.found, max_passes=left))  # rounding errors end the other
-    return replace(better, found=better.found.better(outcome.found), steps=outcome.steps, part=better.passes + cost)
+    steps = interior(model, options.tol, start=options.start, w=w)
+    outcome = _follow(model, options, steps, min(options.max_passes, 200))
+    return _finished(model, options, replace(outcome, part=cost))
 
 
 def _krylov(model: LinearModel, options: _Options) -> _Outcome:
     outcome = _follow(model, options, krylov(model, options.tol, start=options.start), options.max_passes / LOOK)
-    outcome = replace(outcome, steps=outcome.steps * LOOK)
-    left = options.max_passes - outcome.steps
-    if outcome.status is not Status.MAX_PASSES or left <= 0:
-        return outcome
-    better = _dual(model, replace(options, start=outcome.found, max_passes=left))  # rounding errors end the other
-    return replace(better, found=better.found.better(outcome.found), steps=outcome.steps, part=better.passes)
+    return _finished(model, options, replace(outcome, steps=outcome.steps * LOOK, part=0.0))
+
+
+def _finished(model: LinearModel, options: _Options, first: _Outcome) -> _Outcome:
+    """Steps over the samples after those that rounding errors ended, if any are allowed."""
+    left = options.max_passes - first.steps
+    if first.status is not Status.MAX_PASSES or left <= 0:
+        return first
+    better = _dual(model, replace(options, start=first.found, max_passes=left))
+    found = better.found.better(first.found)
+    return replace(better, found=found, steps=first.steps, part=better.passes + (first.part or 0.0))
 
 
 def _dual_first(model: LinearModel, options: _Options) -> _Outcome:
@@ -246,8 +245,7 @@ def _dual_first(model: LinearModel, options: _Options) -> _Outcome:
     first = _dual(model, replace(options, callback=trial))
     if not trial.why or first.status is not Status.STOPPED:
         return first
-    with one_blas_thread() if sp.issparse(model.A) else nullcontext():
-        outcome = _interior(model, replace(options, max_passes=max(options.max_passes - first.passes, 1e-3)))
+    outcome = _interior(model, replace(options, max_passes=max(options.max_passes - first.passes, 1e-3)))
     return replace(
         outcome,
         found=outcome.found.better(first.found),

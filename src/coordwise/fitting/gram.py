@@ -24,7 +24,6 @@ def gram_solution(
     *,
     most: float = np.inf,
     late: Callable[[], bool] | None = None,
-    threads: int = 1,
 ) -> tuple[Candidate, int]:
     """The solution as well as a Gram matrix allows, and the steps of refinement or rounds of active sets it took.
 
@@ -34,17 +33,17 @@ def gram_solution(
     if plain and model.n < model.d:
         return _over_samples(model), 1
     if plain:
-        return _over_features(model, tol, threads)
+        return _over_features(model, tol)
     if start is not None:  # it may be the solution, found by other means
         again = model.from_primal(start.w)
         if np.all(again.gap <= tol * model.scale):
             return again, 1
-    return _on_active_sets(model, start, most, late, threads)
+    return _on_active_sets(model, start, most, late)
 
 
-def _over_features(model: LinearModel, tol: float, threads: int) -> tuple[Candidate, int]:
+def _over_features(model: LinearModel, tol: float) -> tuple[Candidate, int]:
     s = np.ones(model.n) if model.weights is None else model.weights
-    G, moments, shift, means = centered_moments(model, threads)
+    G, moments, shift, means = centered_moments(model)
     l2, steps = model.penalty.l2, 1
     factor = _factor(G, l2)
     w = scipy.linalg.cho_solve(factor, moments, check_finite=False)
@@ -62,9 +61,9 @@ def _over_features(model: LinearModel, tol: float, threads: int) -> tuple[Candid
 
 
 def _on_active_sets(
-    model: LinearModel, start: Candidate | None, most: float, late: Callable[[], bool] | None, threads: int
+    model: LinearModel, start: Candidate | None, most: float, late: Callable[[], bool] | None
 ) -> tuple[Candidate, int]:
-    G, moments, shift, means = centered_moments(model, threads)
+    G, moments, shift, means = centered_moments(model)
     w = np.zeros((model.d, model.outputs))
     rounds = 0
     for k in range(model.outputs):
@@ -77,11 +76,16 @@ def _on_active_sets(
     return model.from_primal(w, means - shift @ w if model.intercept else None), max(rounds, 1)
 
 
-def centered_moments(model: LinearModel, threads: int = 1) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+def centered_moments(model: LinearModel) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Gram matrix and moments A'Sb/W, both centered if there is an intercept, and the means of columns and targets."""
     if "moments" not in model.shared:
         found = Moments.of(
-            model.A, model.b, model.weights, sums=model.intercept, threads=threads, rows=model.problem.rows
+            model.A,
+            model.b,
+            model.weights,
+            sums=model.intercept,
+            threads=model.problem.threads,
+            rows=model.problem.rows,
         )
         found.share(model)
     return model.shared["moments"]

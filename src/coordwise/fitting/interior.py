@@ -20,7 +20,6 @@ import numpy as np
 
 from coordwise.fitting.model import Candidate, LinearModel
 from coordwise.fitting.newton import factored
-from coordwise.fitting.weighted import Gram
 from coordwise.kernels import Shape
 from coordwise.validation import FloatArray
 
@@ -46,7 +45,6 @@ def interior(
     *,
     start: Candidate | None = None,
     w: FloatArray | None = None,
-    threads: int = 1,
 ) -> Iterator[Candidate]:
     """Interior-point steps, output by output, for losses that are `made_of_pieces` and an l2 penalty.
 
@@ -57,8 +55,6 @@ def interior(
     """
     best = model.from_dual(np.zeros_like(model.b)) if start is None else model.recertified(start)
     yield best
-    if "weighted" not in model.shared:  # its copies of the data serve all penalties of a path
-        model.shared["weighted"] = Gram(model.A, model.intercept, threads, rows=model.problem.rows)
     w = np.zeros((model.d, model.outputs)) if w is None else w
     outputs = [_Output(model, k, w[:, k]) for k in range(model.outputs)]
     seen: list[FloatArray] = []
@@ -111,7 +107,6 @@ class _Output:
 
     def __init__(self, model: LinearModel, k: int, w: FloatArray) -> None:
         self.model, self.b = model, model.b[:, k]
-        self.gram: Gram = model.shared["weighted"]
         self.s = np.ones(model.n) if model.weights is None else model.weights
         self.pieces = pieces = _Pieces.of(model.loss.shape, self.b)
         self.x = w
@@ -167,12 +162,7 @@ class _Output:
         u, r = self.u, self.r
         left, right = p / a, q / e
         D = 1 / (left + right)
-        hessian = self.gram(self.s * (D.sum(1) + self.pieces.quad))
-        hessian /= model.total
-        np.einsum("ii->i", hessian)[:] += self.penalties
-        if model.intercept:
-            hessian[-1, -1] += 1e-14 * max(hessian[-1, -1], 1e-8)
-        solve = factored(hessian)
+        solve = factored(model.hessian(self.s * (D.sum(1) + self.pieces.quad)))
 
         def towards(low: float | FloatArray, high: float | FloatArray) -> _Direction:
             """The direction to where (u - lo) p is `low` and (up - u) q is `high`."""

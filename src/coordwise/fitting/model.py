@@ -13,6 +13,7 @@ from scipy.optimize import brentq
 
 from coordwise.erm import ERM, feasible_share
 from coordwise.fitting.quadratic import Columns
+from coordwise.fitting.weighted import Gram
 from coordwise.kernels import Terms
 from coordwise.losses import Loss
 from coordwise.penalties import ElasticNet
@@ -91,6 +92,22 @@ class LinearModel:
             by_rows = sp.issparse(self.A) and self.A.format == "csr"
             self.shared["columns"] = Columns(self.A, self.problem.rows("rows") if by_rows else None)
         return self.shared["columns"]
+
+    @property
+    def weighted(self) -> Gram:
+        """Weighted Gram matrices of the data, whose copies of these serve all penalties of a path."""
+        if "weighted" not in self.shared:
+            self.shared["weighted"] = Gram(self.A, self.intercept, self.problem.threads, self.problem.rows)
+        return self.shared["weighted"]
+
+    def hessian(self, curvature: FloatArray) -> FloatArray:
+        """(1/W) A' diag(curvature) A + l2 I, with a row and a column for the intercept."""
+        hessian = self.weighted(curvature)
+        hessian /= self.total
+        np.einsum("ii->i", hessian)[: self.d] += self.penalty.l2
+        if self.intercept:
+            hessian[-1, -1] += 1e-14 * max(hessian[-1, -1], 1e-8)  # all curvatures may vanish
+        return hessian
 
     @property
     def s(self) -> Any:

@@ -10,7 +10,6 @@ import scipy.linalg
 
 from coordwise.fitting.model import Candidate, LinearModel
 from coordwise.fitting.search import halved
-from coordwise.fitting.weighted import Gram
 from coordwise.validation import FloatArray
 
 __all__ = ["FEW", "direction", "factored", "majorant", "newton"]
@@ -27,7 +26,6 @@ def newton(
     tol: float,
     *,
     start: Candidate | None = None,
-    threads: int = 1,
 ) -> Iterator[Candidate]:
     """Newton's method, output by output, for smooth losses and an l2 penalty.
 
@@ -42,8 +40,6 @@ def newton(
     last, v = model.certified(w, None if start is None else start.c)
     best = last
     yield best
-    if "weighted" not in model.shared:  # its copies of the data serve all penalties of a path
-        model.shared["weighted"] = Gram(model.A, model.intercept, threads, rows=model.problem.rows)
     outputs = [_Output(model, k) for k in range(model.outputs)]
     t = model.scores(last.w, last.c)
     while (active := best.gap > tol * model.scale).any():
@@ -77,9 +73,8 @@ class _Output:
 
     def __init__(self, model: LinearModel, k: int) -> None:
         self.model, self.k, self.terms = model, k, model.terms(k)
-        self.gram: Gram = model.shared["weighted"]
         self.damping = 0.0
-        A = self.gram.A
+        A = model.weighted.A
         squares = model.problem.rows("rows").norms2().sum() if A is None else np.vdot(A, A)
         self.unit = float(model.loss.smoothness * squares / model.n / model.d)  # of damping: the mean curvature at most
         self.trials = TRIALS if model.loss.shape.logistic else 1
@@ -104,7 +99,7 @@ class _Output:
             length, there = halved(lambda length: value(step.times(length)), here, -slope)
             return step.times(length), there, length
 
-        hessian = self._hessian(self.terms.second_derivative(t)[:, 0])
+        hessian = model.hessian(self.terms.second_derivative(t)[:, 0])
         for trial in range(self.trials):
             if trial > 0:
                 self.damping = max(10 * self.damping, FIRST * self.unit)
@@ -118,18 +113,9 @@ class _Output:
             return step, there
         s: Any = 1.0 if model.weights is None else model.weights
         above = majorant(model, t[:, 0], self.terms.derivative(t)[:, 0], model.b[:, self.k], s)
-        other, slope, _ = self._solve(self._hessian(above), gradient, 0.0)
+        other, slope, _ = self._solve(model.hessian(above), gradient, 0.0)
         other, lower, _ = halving(other, slope)
         return (other, lower) if lower < there or not np.isfinite(there) else (step, there)
-
-    def _hessian(self, curvature: FloatArray) -> FloatArray:
-        model = self.model
-        hessian = self.gram(curvature)
-        hessian /= model.total
-        _diagonal(hessian)[: model.d] += model.penalty.l2
-        if model.intercept:
-            hessian[-1, -1] += 1e-14 * max(hessian[-1, -1], 1e-8)  # all curvatures may vanish
-        return hessian
 
     def _solve(self, hessian: FloatArray, gradient: FloatArray, damping: float) -> tuple[_Step, float, float]:
         """The step, and slope and curvature of the quadratic model along it."""
@@ -137,17 +123,12 @@ class _Output:
         damped = hessian
         if damping > 0:
             damped = hessian.copy()
-            _diagonal(damped)[:d] += damping
+            np.einsum("ii->i", damped)[:d] += damping
         full = direction(damped, gradient)
         e = float(full[d]) if self.model.intercept else 0.0
         move = self.model.problem.product(full[:d, None])
         move += e
         return _Step(full[:d], e, move), float(gradient @ full), float(full @ (hessian @ full))
-
-
-def _diagonal(square: FloatArray) -> FloatArray:
-    """A view of the diagonal, whatever the order of the array."""
-    return np.einsum("ii->i", square)
 
 
 def majorant(model: LinearModel, t: FloatArray, y: FloatArray, b: FloatArray, s: Any) -> FloatArray:

@@ -14,7 +14,6 @@ from coordwise.fitting.gram import centered_moments
 from coordwise.fitting.model import Candidate, LinearModel
 from coordwise.fitting.newton import FEW, direction
 from coordwise.fitting.search import halved
-from coordwise.fitting.weighted import Gram
 from coordwise.linalg.conjugate import cg
 from coordwise.penalties import ElasticNet
 from coordwise.validation import FloatArray
@@ -118,11 +117,7 @@ class _Steps:
 
     def __init__(self, model: LinearModel) -> None:
         self.model = model
-        self.gram = None
-        if model.d <= FEW:
-            if "weighted" not in model.shared:
-                model.shared["weighted"] = Gram(model.A, model.intercept)
-            self.gram = model.shared["weighted"]
+        self.gram = model.weighted if model.d <= FEW else None
 
     def step(self, y: FloatArray, h: FloatArray, most: float) -> tuple[FloatArray, float, int]:
         """As `_Decomposed.step`."""
