@@ -16,12 +16,13 @@ pytest.importorskip("sklearn")
 
 from coordwise import cli
 from coordwise.bench.peers import PEERS, Peer, by_name, reason_missing
+from coordwise.bench.peers.peer import TOLERANCES
 from coordwise.bench.problems import LOSSES, PENALTIES, Data, Problem, Statement, largest_l1, signs
 from coordwise.bench.race import Optimum, Rules, race
 from coordwise.bench.report import advice, geometric_mean, skipped_lines, summarise, table_of
 from coordwise.bench.rows import Row
 from coordwise.bench.store import Store
-from coordwise.bench.worker import Crashed, Overdue, Refused, Worker
+from coordwise.bench.worker import Crashed, Entrant, Field, Measured, Overdue, Refused, Worker
 
 ARENA = Path(__file__).parents[1] / "benchmarks" / "arena"
 OURS = by_name("coordwise")
@@ -212,6 +213,49 @@ def result():
     with pytest.MonkeyPatch.context() as patch, Worker(FakeGround(), 1) as worker:
         patch.setattr("coordwise.bench.worker.TOUCH_SECONDS", 0.5)
         return race(worker, RIDGE, Rules(limit=2.0, threads=1))
+
+
+class Scripted:
+    """A worker whose solvers are off by `share * tol`, and take the longer the smaller tol is."""
+
+    warming = 0.0
+
+    def __init__(self, **solvers):
+        self.solvers = solvers  # name -> (share, seconds)
+
+    def enter(self, row):
+        entrants = [Entrant(name, name, "1", name == "coordwise", "1", TOLERANCES, "") for name in self.solvers]
+        return Field(1, 1, 1, False, 1.0, "digest", {}, "formula", tuple(entrants))
+
+    def optimum(self, tol, timeout):
+        return 2.0, 0.0
+
+    def run(self, name, tol, timeout):
+        share, seconds = self.solvers[name]
+        return Measured(seconds * (1 - math.log10(tol)), 2.0 + share * tol, None)
+
+
+class TestRefining:
+    def test_ours_and_the_close_ones_are_tried_between_the_last_two_tolerances(self):
+        row = race(Scripted(coordwise=(0.9, 1.0), near=(3.0, 1.0), far=(3.0, 9.0)), RIDGE, Rules(patience=99.0))
+        tried = {s["name"]: [t["tol"] for t in s["trials"]] for s in row["solvers"]}
+        between = {name: [tol for tol in tols if tol not in TOLERANCES] for name, tols in tried.items()}
+        assert between["coordwise"] == pytest.approx([10**-2.5, 10**-5.5])
+        assert between["near"] == pytest.approx([10**-3.5, 10**-6.5])
+        assert between["far"] == []
+        assert all(tols == sorted(tols, reverse=True) for tols in tried.values())
+
+    def test_the_looser_tolerance_counts_if_it_is_enough(self):
+        row = race(Scripted(coordwise=(0.9, 1.0), near=(3.0, 1.0)), RIDGE, Rules())
+        times = {s["name"]: s["times"] for s in row["solvers"]}
+        assert times["coordwise"] == pytest.approx([4.0, 7.0])  # 0.9 * 10^-2.5 is too much
+        assert times["near"] == pytest.approx([4.5, 7.5])  # 3 * 10^-3.5 is not
+
+    def test_nothing_is_looser_than_the_first(self):
+        row = race(Scripted(coordwise=(0.0, 1.0)), RIDGE, Rules())
+        assert row["solvers"][0]["trials"] == []  # nobody to compare with
+        row = race(Scripted(coordwise=(0.0, 1.0), near=(0.0, 1.0)), RIDGE, Rules())
+        assert [t["tol"] for t in row["solvers"][0]["trials"]] == [0.1]
 
 
 class TestRace:

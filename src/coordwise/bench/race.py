@@ -50,7 +50,8 @@ AGAIN = 2.0  # seconds: a solver's first call on a row is not measured if it is 
 STALLED = 3  # tolerances without progress in error or time, after which a solver is at its end
 RESTART = 0.3  # seconds: what a call gets at least before it is ended
 SWEEP = 3.0  # times the limit: what all calls of a solver may take
-CLOSE = 1.5  # times within this factor of the best are measured again
+COARSE = 9.0  # factor between tolerances that one more is tried in
+CLOSE = 1.5  # calls within this factor of the best are refined and measured again
 SURE = 0.3  # of a goal: what a certificate may leave open
 
 
@@ -228,16 +229,36 @@ class _Race:
         runner.trials.append(_Trial(tol, measured.value, [measured.seconds]))
         self.optimum.learn(measured.value, measured.gap)
 
+    def refine(self) -> None:
+        """The tolerance between the last two, for ours and for those that may be the best: tens are coarse steps."""
+        for goal in self.rules.goals:
+            for runner, trial in self._foremost(goal):
+                at = runner.trials.index(trial)
+                looser = runner.trials[at - 1].tol if at > 0 else trial.tol
+                late = time.monotonic() + trial.seconds[0] > self.deadline + self.grace
+                if looser < COARSE * trial.tol or late:
+                    continue
+                tol = float(np.sqrt(looser * trial.tol))
+                try:
+                    measured = self.worker.run(runner.entrant.name, tol, self.rules.limit)
+                except (Overdue, Crashed, Refused):
+                    continue
+                runner.spent += measured.seconds
+                runner.trials.insert(at, _Trial(tol, measured.value, [measured.seconds]))
+                self.optimum.learn(measured.value, measured.gap)
+
+    def _foremost(self, goal: float) -> list[tuple[_Runner, _Trial]]:
+        """Ours, and the peers that may be the best, with their calls that reached a goal."""
+        found = [(r, t) for r in self.runners if (t := self.reached(r, goal)) is not None]
+        best = min((t.seconds[0] for r, t in found if not r.entrant.ours), default=np.inf)
+        close = [(r, t) for r, t in found if r.entrant.ours or t.seconds[0] <= CLOSE * best]
+        return [(r, t) for r, t in close if t.seconds[0] <= self.rules.limit / 2]
+
     def repeat(self) -> None:
         """Once more, in turns, for ours and for those that may be the best."""
         again: list[tuple[_Runner, _Trial]] = []
         for goal in self.rules.goals:
-            found = [(r, t) for r in self.runners if (t := self.reached(r, goal)) is not None]
-            best = min((t.seconds[0] for r, t in found if not r.entrant.ours), default=np.inf)
-            for runner, trial in found:
-                near = runner.entrant.ours or trial.seconds[0] <= CLOSE * best
-                if near and trial.seconds[0] <= self.rules.limit / 2 and (runner, trial) not in again:
-                    again.append((runner, trial))
+            again += [pair for pair in self._foremost(goal) if pair not in again]
         for _ in range(self.rules.repeats - 1):
             for runner, trial in again:
                 if time.monotonic() + trial.seconds[0] > self.deadline + self.grace:
@@ -365,6 +386,7 @@ def race(
     run = _Race(worker, rules, at, optimum, seconds, order)
     if contested:
         run.sweep()
+        run.refine()
         run.repeat()
     if keep is not None and np.isfinite(optimum.best):
         keep(at, optimum)
