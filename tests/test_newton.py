@@ -1,5 +1,7 @@
 """Newton's method for few features: where it begins, how steps are damped, and the Gram matrices it needs."""
 
+import itertools
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -10,7 +12,7 @@ from coordwise.fitting.blas import one_blas_thread
 from coordwise.fitting.fit import fit
 from coordwise.fitting.model import LinearModel
 from coordwise.fitting.newton import newton
-from coordwise.fitting.rough import ENOUGH, WORTH, rough_start
+from coordwise.fitting.rough import ENOUGH, PASSES, WORTH, rough_start
 from coordwise.fitting.weighted import BLOCK, Gram
 from coordwise.kernels import Terms
 from coordwise.losses import LOSSES, get_loss
@@ -38,21 +40,53 @@ def test_the_gap_can_be_recomputed(loss, intercept):
     model = model_of(loss, lam=1e-4, intercept=intercept)
     found = fit(model, tol=1e-9, strategy="newton")
     assert found.converged
-    again = model.from_primal(found.w, found.c)
+    again = model.recertified(found.candidate)
     assert np.all(again.gap <= 1e-9 * model.scale)
     np.testing.assert_allclose(again.value, found.value, rtol=1e-14)
+    np.testing.assert_array_equal(again.y, found.y)  # as they are, feasible
+    np.testing.assert_allclose(again.gap, found.gap, rtol=0.1, atol=1e-14)
+    if not intercept:
+        assert model.problem.gap(found.w[:, 0], found.y[:, 0]) <= 1e-9 * model.scale[0]
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_steps_lead_to_dual_points_that_weak_penalties_do_not_spoil(intercept):
+    model = model_of(lam=1e-9, intercept=intercept)
+    best = fit(model, tol=1e-12, strategy="newton").value[0]
+    found = fit(model, tol=1e-3, strategy="newton")
+    assert found.converged
+    excess = (found.value[0] - best) / model.scale[0]
+    derivatives = model.from_primal(found.w, found.c)
+    assert derivatives.gap[0] > 10 * found.gap[0]
+    assert found.gap[0] / model.scale[0] >= excess
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("loss", SMOOTH)
+def test_every_candidate_has_the_gap_it_claims_and_values_fall(loss, intercept):
+    model = model_of(loss, lam=1e-5, intercept=intercept)
+    w, _ = rough_start(model, 0)
+    found = list(newton(model, 1e-9, w=w))
+    assert found[0].value <= model.scale
+    for before, after in itertools.pairwise(found):
+        assert after.value[0] <= before.value[0] * (1 + 1e-12)
+        assert after.gap[0] <= before.gap[0]
+    for candidate in found:
+        again = model.recertified(candidate)
+        np.testing.assert_allclose(again.value, candidate.value, rtol=1e-9)
+        np.testing.assert_allclose(again.gap, candidate.gap, rtol=1e-6, atol=1e-13)
 
 
 @pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
 def test_a_rough_start_saves_steps(loss):
     model = model_of(loss)
     w, passes = rough_start(model, 0)
-    assert passes == 2.0
+    assert passes == PASSES
     begin = model.from_primal(w)
     assert np.all(begin.value < model.scale)
     rough, zero = (len(list(newton(model, 1e-6, start=start))) for start in (begin, None))
     assert rough < zero
-    assert fit(model, tol=1e-6, strategy="newton").passes == pytest.approx(rough - 1 + 2.0)
+    assert fit(model, tol=1e-6, strategy="newton").passes == pytest.approx(rough - 1 + PASSES)
 
 
 def test_a_rough_start_looks_at_some_of_very_many_samples(monkeypatch):
@@ -60,7 +94,7 @@ def test_a_rough_start_looks_at_some_of_very_many_samples(monkeypatch):
     assert ENOUGH > 2500
     model = model_of()
     w, passes = rough_start(model, 0)
-    assert passes == pytest.approx(2 * 2500 / 4000)
+    assert passes == pytest.approx(PASSES * 2500 / 4000)
     assert np.all(model.from_primal(w).value < model.scale)
     other, _ = rough_start(model, 1)
     assert np.any(w != other)
@@ -94,6 +128,7 @@ def test_values_fall_and_steps_that_do_not_descend_are_damped(monkeypatch):
         return solve(self, hessian, gradient, damped)
 
     monkeypatch.setattr(module._Output, "_solve", watched)
+    monkeypatch.setattr(module, "WORSE", np.inf)
     far = model.from_primal(np.random.default_rng(0).standard_normal((30, 1)) * 5)
     values = [found.value[0] for found in newton(model, 1e-9, start=far)]
     assert np.all(np.diff(values) <= 1e-12)

@@ -218,15 +218,24 @@ class _Search:
         return slope * self.scale / self.at_zero()
 
     def close_in(self, low: float, f_low: float, high: float, f_high: float) -> None:
-        """Regula falsi with halving. The minimum over w, c is convex in sigma: |slope| * width bounds what is left."""
+        """Regula falsi with halving. The minimum over w, c is convex in sigma: |slope| * width bounds what is left.
+
+        It begins after a fit at `low` or `high`, and keeps it if that is enough, or if no other converges: residuals
+        that are nothing but rounding have no slope.
+        """
         tol = float(self.estimator.tol)
+        f_middle = f_low if np.isclose(self.scale, np.exp(low), rtol=1e-9, atol=0) else f_high
         for _ in range(100):
+            self.left = abs(f_middle) * (np.exp(high) - np.exp(low)) / self.at_zero()
+            if self.stopped or self.left <= tol or high - low <= 1e-13 * max(1.0, abs(low)):
+                return
+            last = self.last
             middle = (low * f_high - high * f_low) / (f_high - f_low)
             if not low < middle < high:
                 middle = (low + high) / 2
             f_middle = self.slope(middle)
-            self.left = abs(f_middle) * (np.exp(high) - np.exp(low)) / self.at_zero()
-            if self.stopped or self.left <= tol or high - low <= 1e-13 * max(1.0, abs(middle)):
+            if last[0].converged and not self.fit.converged and not self.stopped:
+                self.last = last
                 return
             if f_middle < 0:
                 low, f_low, f_high = middle, f_middle, f_high / 2

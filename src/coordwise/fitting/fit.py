@@ -208,13 +208,8 @@ def _newton(model: LinearModel, options: _Options) -> _Outcome:
         outcome = _follow(model, options, unpenalised(model, options.tol, most=options.max_passes, start=options.start))
         gone = np.isinf(outcome.found.gap) & (outcome.found.value <= np.finfo(float).eps * model.scale)
         return replace(outcome, status=Status.DIVERGED) if gone.any() else outcome
-    begin, cost = options.start, 0.0
-    if begin is None:
-        w, cost = rough_start(model, seed_of(options.random_state))
-        begin = None if w is None else model.from_primal(w)
-    if begin is not None and np.any(begin.value > model.scale):
-        begin = None
-    steps = newton(model, options.tol, start=begin)
+    w, cost = (None, 0.0) if options.start is not None else rough_start(model, seed_of(options.random_state))
+    steps = newton(model, options.tol, start=options.start, w=w)
     return replace(_follow(model, options, steps, min(options.max_passes, 200)), part=cost)
 
 

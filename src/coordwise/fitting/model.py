@@ -21,6 +21,8 @@ from coordwise.validation import FloatArray
 
 __all__ = ["Candidate", "LinearModel"]
 
+ROUGH = 0.02  # how far a rough intercept may be off, relative to the scores or 1
+
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
@@ -127,12 +129,13 @@ class LinearModel:
         """P at weights w with scores t."""
         return self.problem.terms.value(np.ascontiguousarray(t)) + self.penalty.value(w)
 
-    def best_intercept(self, t: FloatArray) -> FloatArray:
-        """The c that minimises sum_i s_i phi(t_i + c; b_i), exactly up to rounding; 0 without an intercept."""
+    def best_intercept(self, t: FloatArray, *, rough: bool = False) -> FloatArray:
+        """The c that minimises sum_i s_i phi(t_i + c; b_i), exactly up to rounding unless `rough`; 0 without one."""
         found = np.zeros(self.outputs)
         if self.intercept:
             for k in range(self.outputs):
-                found[k] = _root(lambda c, k=k: self._slope(t[:, k] + c, k), float(np.max(np.abs(t[:, k]))))
+                size = float(np.max(np.abs(t[:, k])))
+                found[k] = _root(lambda c, k=k: self._slope(t[:, k] + c, k), size, ROUGH if rough else 1e-15)
         return found
 
     def _slope(self, t: FloatArray, k: int) -> float:
@@ -150,13 +153,11 @@ class LinearModel:
             return y
         s = np.broadcast_to(self.s, y.shape)
         moved = y - y.sum(0) / s.sum(0) * s
-        for k in range(self.outputs):
-            if np.any(moved[:, k] < low[:, k]) or np.any(moved[:, k] > high[:, k]):
-
-                def excess(shift: float, k: int = k) -> float:
-                    return float(np.sum(np.clip(y[:, k] - shift * s[:, k], low[:, k], high[:, k])))
-
-                moved[:, k] = np.clip(y[:, k] - _root(lambda t: -excess(t), 1.0) * s[:, k], low[:, k], high[:, k])
+        for k in np.flatnonzero(np.any((moved < low) | (moved > high), axis=0)):
+            up, down = np.maximum(y[:, k], 0), np.maximum(-y[:, k], 0)  # all domains have 0 in them
+            most, least = max(up.sum(), down.sum()), min(up.sum(), down.sum())
+            share = least / most if most > 0 else 1.0
+            moved[:, k] = share * up - down if up.sum() >= down.sum() else up - share * down
         return moved
 
     @cached_property
@@ -205,11 +206,16 @@ class LinearModel:
 
     def paired(self, w: FloatArray, c: FloatArray, t: FloatArray, y: FloatArray) -> Candidate:
         """The candidate of weights and dual variables that were found together, with scores t = Aw + c."""
+        y, dual = self.dual_of(y)
+        value = self.value(w, t)
+        return Candidate(w, c, y, value, np.maximum(value + dual, 0))
+
+    def dual_of(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Dual variables, made feasible if they are not, and D(y)."""
         low, high = self._domain
         if np.any(y < low) or np.any(y > high) or (self.intercept and np.any(np.abs(y.sum(0)) > 1e-13 * self.total)):
             y = self.feasible(y)
-        value = self.value(w, t)
-        return Candidate(w, c, y, value, np.maximum(value + self._dual(y, -self.problem.moments(y)), 0))
+        return y, self._dual(y, -self.problem.moments(y))
 
     def recertified(self, found: Candidate) -> Candidate:
         """A candidate of another penalty as one of this model."""
@@ -220,19 +226,19 @@ class LinearModel:
         return self.problem.terms.conjugate(y) + self.penalty.conjugate(v)
 
 
-def _root(increasing: Any, size: float) -> float:
+def _root(increasing: Any, size: float, rtol: float) -> float:
     """A zero of a non-decreasing function (where it crosses 0, if it jumps), from a bracket that grows."""
     near, here = 0.0, increasing(0.0)
     if here == 0:
         return 0.0
-    step = max(size, 1.0) * (1e-3 if here < 0 else -1e-3)
+    step = max(size, 1.0) * max(rtol, 1e-3) * (1 if here < 0 else -1)
     while abs(step) <= 1e30:
         far = near + step
         there = increasing(far)
         if there == 0:
             return far
         if (there > 0) != (here > 0):
-            least = 1e-15 * max(1.0, abs(near), abs(far))
-            return float(brentq(increasing, near, far, xtol=least, rtol=8.9e-16, maxiter=200))
+            least = rtol * max(1.0, abs(near), abs(far))
+            return float(brentq(increasing, near, far, xtol=least, rtol=max(rtol, 8.9e-16), maxiter=200))
         near, step = far, 4 * step
     return near  # it never crosses: all labels are equal, say

@@ -19,6 +19,8 @@ SHORT = 1 / 8  # a step that had to be halved more often came from curvatures th
 TRIALS = 3  # of damping, each ten times stronger than the last
 FIRST, LEAST = 1e-4, 5e-6  # damping, in parts of the mean curvature: the first and the smallest
 ENOUGH = 0.1  # of the decrease that the quadratic model promises
+WORSE = 1.0  # times P(0, 0): a start is not used that is worse than this
+FALL = 1e3  # what a step may gain, of a goal, for its dual variables to be looked at
 
 
 def newton(
@@ -26,35 +28,101 @@ def newton(
     tol: float,
     *,
     start: Candidate | None = None,
+    w: FloatArray | None = None,
 ) -> Iterator[Candidate]:
     """Newton's method, output by output, for smooth losses and an l2 penalty.
+
+    It begins with `start`, or with weights w (d x K), unless zeros are better.
 
     Steps on the logistic loss are damped where they do not descend, as if l2 were larger, which costs a factorisation
     and a product with the data but no Gram matrix; the damping is kept, and made smaller with every step that is taken
     at once. Other steps are halved. Where they become short, the curvatures are those of parabolas that lie above the
     losses.
 
+    A step (u, e) from scores t leads to dual variables as well: y_i = s_i phi'(t_i) - h_i (<a_i, u> + e), where h_i are
+    the curvatures it was computed with. By the equations of the step, -(1/W) A'y is l2 (w - u) and sum_i y_i = 0 (up to
+    damping): weak penalties do not blow up what is wrong with y, as they do with derivatives at the new point. D(y) is
+    as close to its minimum as P is, once no y_i has to be moved into its domain.
+
     Yields the best candidate at the start and after every step, until every gap is <= tol * scale.
     """
-    w = np.zeros((model.d, model.outputs)) if start is None else start.w
-    last, v = model.certified(w, None if start is None else start.c)
-    best = last
+    here, best = _begun(model, start, w)
     yield best
     outputs = [_Output(model, k) for k in range(model.outputs)]
-    t = model.scores(last.w, last.c)
+    dual = best.gap - best.value  # the smallest D(y) so far
+    y = best.y
     while (active := best.gap > tol * model.scale).any():
-        w, c, t, value = last.w.copy(), last.c.copy(), t.copy(), last.value.copy()
-        for k in np.flatnonzero(active):
-            step, value[k] = outputs[k].step(w[:, k], t[:, k : k + 1], v[:, k], float(value[k]))
-            w[:, k] -= step.u
-            c[k] -= step.e
-            t[:, k : k + 1] -= step.move
-        last, v = model.certified_at(w, c, t, value)
-        if np.all(last.better(best).gap <= tol * model.scale):  # scores that were updated carry rounding
-            t = model.scores(w, c)
-            last, v = model.certified_at(w, c, t)
-        best = last.better(best)
+        w, c, t, value = here.w.copy(), here.c.copy(), here.t.copy(), here.value.copy()
+        steps = {int(k): outputs[k].step(here) for k in np.flatnonzero(active)}
+        for k, step in steps.items():
+            w[:, k] -= step.taken.u
+            c[k] -= step.taken.e
+            t[:, k : k + 1] -= step.taken.move
+            value[k] = step.value
+        if model.intercept or any(step.worth_asking(tol * model.scale[k]) for k, step in steps.items()):
+            other = y.copy()
+            for k, step in steps.items():
+                other[:, k : k + 1] = step.y
+            other, there = model.dual_of(other)
+            lower = there < dual
+            y, dual = np.where(lower, other, y), np.where(lower, there, dual)
+        best = Candidate(w, c, y, value, np.maximum(value + dual, 0)).better(best)
+        if not np.all(best.gap <= tol * model.scale):
+            here = _here(model, w, c, t, value)
+            found = here.candidate(model, at_any_cost=any(step.shortened for step in steps.values()))
+            best = found.better(best)
+            lower = found.gap - value < dual
+            y, dual = np.where(lower, found.y, y), np.where(lower, found.gap - value, dual)
+        if np.all(best.gap <= tol * model.scale):  # scores that were updated carry rounding
+            exact = model.recertified(best)
+            if not np.all(exact.gap <= tol * model.scale):
+                here = _here(model, best.w, best.c, model.scores(best.w, best.c), exact.value)
+                exact = here.candidate(model).better(exact)
+            best = exact
         yield best
+
+
+class _Here(NamedTuple):
+    """A point: weights, intercepts, scores, values, derivatives y of the losses and v = -(1/W) A'y."""
+
+    w: FloatArray
+    c: FloatArray
+    t: FloatArray
+    value: FloatArray
+    y: FloatArray
+    v: FloatArray
+
+    def candidate(self, model: LinearModel, *, at_any_cost: bool = False) -> Candidate:
+        """With y as dual variables. An intercept wants sum_i y_i = 0: then the gap is infinite, unless at any cost."""
+        if model.intercept and at_any_cost:
+            return model.certified_at(self.w, self.c, self.t, self.value)[0]
+        if model.intercept:
+            return Candidate(self.w, self.c, self.y, self.value, np.full(model.outputs, np.inf))
+        # The losses attain Fenchel-Young at their derivatives: what is left of P + D, free of cancellation.
+        gap = model.penalty.l2 / 2 * np.sum((self.w - self.v / model.penalty.l2) ** 2, axis=0)
+        return Candidate(self.w, self.c, self.y, self.value, gap)
+
+
+def _here(model: LinearModel, w: FloatArray, c: FloatArray, t: FloatArray, value: FloatArray) -> _Here:
+    y = model.problem.terms.subgradients(t)
+    return _Here(w, c, t, value, y, -model.problem.moments(y))
+
+
+def _begun(model: LinearModel, start: Candidate | None, w: FloatArray | None) -> tuple[_Here, Candidate]:
+    """Where it begins, and the best candidate there."""
+    none, zeros = np.zeros((model.d, model.outputs)), np.zeros((model.n, model.outputs))
+    w, c = (none if w is None else w, None) if start is None else (start.w, start.c)
+    t = model.scores(w, np.zeros(model.outputs))
+    c = model.best_intercept(t, rough=True) if c is None else c
+    value = model.value(w, t + c)
+    if np.any(value > WORSE * model.scale):
+        start, w, t, c = None, none, zeros, model.best_intercept(zeros)
+        value = model.value(w, t + c)
+    here = _here(model, w, c, t + c, value)
+    found = Candidate(w, c, zeros, value, value)  # D(0) = 0: no loss is negative
+    if start is not None:
+        found = model.certified_at(w, c, here.t, value)[0].better(found)
+    return here, here.candidate(model).better(found)
 
 
 class _Step(NamedTuple):
@@ -68,6 +136,21 @@ class _Step(NamedTuple):
         return self if length == 1 else _Step(length * self.u, length * self.e, length * self.move)
 
 
+class _Taken(NamedTuple):
+    """The step that was taken, the value after it, the dual variables it leads to, and what it was expected to gain."""
+
+    taken: _Step
+    value: float
+    y: FloatArray
+    gain: float
+    inside: bool  # whether y is in its domain without help
+    shortened: bool  # then y says little about the point that was reached
+
+    def worth_asking(self, goal: float) -> bool:
+        """Whether D(y) may be small enough for a gap <= goal: P - min P was about `gain` before the step."""
+        return self.inside and self.gain <= FALL * goal
+
+
 class _Output:
     """Steps of one output, and the damping that the last one needed."""
 
@@ -78,44 +161,50 @@ class _Output:
         squares = model.problem.rows("rows").norms2().sum() if A is None else np.vdot(A, A)
         self.unit = float(model.loss.smoothness * squares / model.n / model.d)  # of damping: the mean curvature at most
         self.trials = TRIALS if model.loss.shape.logistic else 1
+        self.ends = model.loss.domain(model.b[:, k : k + 1], model.s)
 
-    def step(self, w: FloatArray, t: FloatArray, v: FloatArray, here: float) -> tuple[_Step, float]:
-        """A step from w with scores t, and the value after it.
-
-        v are the moments of -phi'(t), and `here` is the value before.
-        """
+    def step(self, at: _Here) -> _Taken:
+        """A step from a point."""
         model, l2 = self.model, self.model.penalty.l2
+        w, t, y, here = at.w[:, self.k], at.t[:, self.k : self.k + 1], at.y[:, self.k : self.k + 1], at.value[self.k]
+        gradient = l2 * w - at.v[:, self.k]
         if model.intercept:
-            y = self.terms.derivative(t)
-            gradient = np.append(model.problem.moments(y)[:, 0] + l2 * w, y.sum() / model.total)
-        else:  # these are the subgradients that v was computed of
-            gradient = l2 * w - v
+            gradient = np.append(gradient, y.sum() / model.total)
 
         def value(step: _Step) -> float:
             point = w - step.u
             return float(self.terms.value(t - step.move)[0] / model.total + l2 / 2 * (point @ point))
 
+        def taken(step: _Step, there: float, full: _Step, curvature: FloatArray, gain: float) -> _Taken:
+            dual = y - curvature[:, None] * full.move
+            low, high = self.ends
+            inside = model.loss.shape.logistic or not (np.any(dual < low) or np.any(dual > high))
+            return _Taken(step, there, dual, gain, inside, step is not full)
+
         def halving(step: _Step, slope: float) -> tuple[_Step, float, float]:
             length, there = halved(lambda length: value(step.times(length)), here, -slope)
             return step.times(length), there, length
 
-        hessian = model.hessian(self.terms.second_derivative(t)[:, 0])
+        curvature = self.terms.second_derivative(t)[:, 0]
+        hessian = model.hessian(curvature)
         for trial in range(self.trials):
             if trial > 0:
                 self.damping = max(10 * self.damping, FIRST * self.unit)
-            step, slope, bend = self._solve(hessian, gradient, self.damping)
-            if (there := value(step)) <= here - ENOUGH * (slope - bend / 2) + 1e-15 * abs(here):
+            full, slope, bend = self._solve(hessian, gradient, self.damping)
+            if (there := value(full)) <= here - ENOUGH * (slope - bend / 2) + 1e-15 * abs(here):
                 if trial == 0:
                     self.damping = self.damping / 10 if self.damping > LEAST * self.unit else 0.0
-                return step, there
-        step, there, length = halving(step, slope)
+                return taken(full, there, full, curvature, slope / 2)
+        step, there, length = halving(full, slope)
         if length >= SHORT:
-            return step, there
+            return taken(step, there, full, curvature, slope / 2)
         s: Any = 1.0 if model.weights is None else model.weights
-        above = majorant(model, t[:, 0], self.terms.derivative(t)[:, 0], model.b[:, self.k], s)
+        above = majorant(model, t[:, 0], y[:, 0], model.b[:, self.k], s)
         other, slope, _ = self._solve(model.hessian(above), gradient, 0.0)
-        other, lower, _ = halving(other, slope)
-        return (other, lower) if lower < there or not np.isfinite(there) else (step, there)
+        shorter, lower, _ = halving(other, slope)
+        if lower < there or not np.isfinite(there):
+            return taken(shorter, lower, other, above, slope / 2)
+        return taken(step, there, full, curvature, slope / 2)
 
     def _solve(self, hessian: FloatArray, gradient: FloatArray, damping: float) -> tuple[_Step, float, float]:
         """The step, and slope and curvature of the quadratic model along it."""

@@ -2,7 +2,7 @@
 
 Far from the solution a Newton step is short (for the logistic loss it moves scores by about 1), and costs a Gram
 matrix. With an l2 of the size of mean |a_i|^2 / W, exact steps over the samples contract by a constant factor per pass
-whatever the data are, and what two passes reach is a better point to begin from than 0 for all smaller l2.
+whatever the data are, and what one pass reaches is a better point to begin from than 0 for all smaller l2.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from coordwise.validation import FloatArray
 
 __all__ = ["rough_start"]
 
-STRONGER = 3.0  # times the mean of |a_i|^2 / W
-PASSES = 2
+STRONGER = 10.0  # times the mean of |a_i|^2 / W
+PASSES = 1
 ENOUGH = 200_000  # samples; of more, so many are drawn
 WORTH = 2_000  # samples from which on it costs less than the Newton steps it saves
 
