@@ -206,7 +206,7 @@ def test_recorded_gaps_are_certificates(seed, loss, scale, lam):
     assert np.all(h.gap >= 0)
     assert np.all(np.diff(h.passes) > 0) or A.nnz == 0
     # far from the solution w is large, and the image of x that a run keeps carries rounding
-    np.testing.assert_allclose(h.gap, h.primal + h.value, rtol=1e-6, atol=1e-9 * (1 + np.abs(h.primal).max()))
+    np.testing.assert_allclose(h.gap, h.primal + h.value, rtol=1e-5, atol=1e-9 * (1 + np.abs(h.primal).max()))
     lowest = (h.primal - h.gap).max()  # the best lower bound of min P seen
     assert np.all(h.primal >= lowest - 1e-9 * (1 + abs(lowest)))
     assert problem.gap(result.w, result.x) <= 1e-7 * problem.value(np.zeros(d)) or not result.converged

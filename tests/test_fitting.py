@@ -75,6 +75,7 @@ def applies(model, strategy):
         "newton": loss.gamma > 0 and plain,
         "interior": loss.gamma == 0 and plain and penalty.l2 > 0,
         "krylov": loss.name == "squared" and plain and penalty.l2 > 0,
+        "semismooth": loss.gamma > 0 and loss.name not in ("squared", "logistic") and plain and penalty.l2 > 0,
         "primal": loss.gamma > 0,
         "working_set": loss.gamma > 0,
         "dual": penalty.l2 > 0 and (plain or not model.intercept),

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 import coordwise as cw
 from coordwise.fitting.fit import fit
-from coordwise.fitting.krylov import _Output, krylov, worth_it
+from coordwise.fitting.krylov import LOOK, _Output, krylov, worth_it
 from coordwise.fitting.model import LinearModel
 from coordwise.fitting.strategies import choose
 from coordwise.results import Status
@@ -96,6 +96,11 @@ def test_ends():
     few = fit(model, tol=1e-12, strategy="krylov", max_passes=25)
     assert few.status is Status.MAX_PASSES
     assert few.passes == 25
+    steps = []
+    for _ in krylov(model, 1e-3, steps=steps):
+        pass
+    assert sum(steps) % LOOK > 0  # a look comes as soon as the gap is small
+    assert fit(model, tol=1e-3, strategy="krylov").passes == sum(steps)
     assert np.all(few.value <= model.scale)
     assert fit(model, tol=1e-12, strategy="krylov", time_limit=0.0).status is Status.TIME_LIMIT
     assert fit(model, tol=1e-12, strategy="krylov", callback=lambda p: True).status is Status.STOPPED

@@ -6,9 +6,11 @@ method : str or Method, default="auto"
     Of `coordwise.solve`, where coordinate descent runs.
 beta : float in [0, 1], default=None
     Norm of the method's analysis, for methods that have one.
-strategy : {"auto", "dual", "primal", "working_set", "gram", "newton", "interior", "krylov"}, default="auto"
-    How the problem is solved: coordinates are samples, or features, or features some at a time; dense Gram matrices
-    of the features; or Krylov spaces. A ValueError says why one does not apply, and which ones do.
+strategy : str, default="auto"
+    How the problem is solved: "dual", "primal", "working_set" (coordinates are samples, or features, or features some
+    at a time), "gram", "newton", "interior" (dense Gram matrices of the features), "krylov" (Krylov spaces, for ridge
+    regression) or "semismooth" (Newton steps over all features, for squared hinges and the like). A ValueError says why
+    one does not apply, and which ones do.
 time_limit : float, default=None
     Seconds.
 verbose : int, default=0

@@ -21,6 +21,7 @@ from coordwise.fitting.model import Candidate, LinearModel
 from coordwise.fitting.newton import FEW, newton
 from coordwise.fitting.proximal import Descent
 from coordwise.fitting.rough import rough_start
+from coordwise.fitting.semismooth import Semismooth
 from coordwise.fitting.strategies import STRATEGIES, check_applies, choose, may_be_interior
 from coordwise.fitting.trial import Trial
 from coordwise.fitting.unpenalised import nonnegative, unpenalised
@@ -32,6 +33,9 @@ from coordwise.solve import solve
 from coordwise.validation import FloatArray, check_choice, seed_of
 
 __all__ = ["Fit", "fit"]
+
+SHORT = 15  # passes over the samples after a round of semismooth Newton steps: more tell that it ended too early
+ENOUGH = 0.3  # of its gap before: what is left after a round, unless rounds are of no use
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,9 +82,10 @@ def fit(
     """Minimise P(w, c) until P(w, c) + D(y) <= tol * P(0, 0) for every output, checked at the result.
 
     "gram", "newton" and "interior" work in the space of the features with dense Gram matrices, "dual" over the samples,
-    "primal" over the features, "working_set" over working sets of them, "krylov" over both for ridge regression; "auto"
-    takes the cheapest that applies, and leaves the samples for "interior" if the first passes show that this is
-    cheaper. What was chosen, and why, is in `Fit.strategy`.
+    "primal" over the features, "working_set" over working sets of them, "krylov" over both for ridge regression,
+    "semismooth" by Newton steps over all features and dense matrices of some samples; "auto" takes the cheapest that
+    applies, and leaves the samples for "interior" if the first passes show that this is cheaper. What was chosen, and
+    why, is in `Fit.strategy`.
 
     Raises
     ------
@@ -98,6 +103,7 @@ def fit(
         "interior": _interior,
         "dual": _dual,
         "krylov": _krylov,
+        "semismooth": _semismooth,
         "primal": _primal,
         "working_set": _working_set,
     }[name]
@@ -221,8 +227,37 @@ def _interior(model: LinearModel, options: _Options) -> _Outcome:
 
 
 def _krylov(model: LinearModel, options: _Options) -> _Outcome:
-    outcome = _follow(model, options, krylov(model, options.tol, start=options.start), options.max_passes / LOOK)
-    return _finished(model, options, replace(outcome, steps=outcome.steps * LOOK, part=0.0))
+    steps: list[int] = []
+    rounds = krylov(model, options.tol, start=options.start, steps=steps)
+    outcome = _follow(model, options, rounds, options.max_passes / LOOK)
+    return _finished(model, options, replace(outcome, steps=sum(steps), part=0.0))
+
+
+def _semismooth(model: LinearModel, options: _Options) -> _Outcome:
+    method = Semismooth(model, seed_of(options.random_state))
+    found, results = options.start, list[Result]()
+
+    def spent() -> float:
+        return method.passes + sum(result.passes for result in results)
+
+    slow, before = False, np.full(model.outputs, np.inf)
+    while True:
+        with one_blas_thread():
+            outcome = _follow(model, options, method.round(found, options.tol))
+        found, left = outcome.found, options.max_passes - spent()
+        if outcome.status is not Status.MAX_PASSES or left <= 0:
+            break
+        slow = slow or method.hopeless
+        begin = found if method.hopeless else replace(found, c=method.center)
+        outcome = _dual(model, replace(options, start=begin, max_passes=left if slow else min(SHORT, left)))
+        results += outcome.results
+        found = outcome.found.better(found)
+        if outcome.status is not Status.MAX_PASSES or spent() >= options.max_passes:
+            break
+        active = found.gap > options.tol * model.scale
+        slow = bool(np.any(active & (found.gap > ENOUGH * before)))
+        before = found.gap
+    return _Outcome(found, outcome.status, results, part=spent())
 
 
 def _finished(model: LinearModel, options: _Options, first: _Outcome) -> _Outcome:

@@ -26,19 +26,23 @@ WEAK, WORTH = 80.0, 3.0  # see `worth_it`
 POWER = 6  # steps of the power method
 
 
-def krylov(model: LinearModel, tol: float, *, start: Candidate | None = None) -> Iterator[Candidate]:
+def krylov(
+    model: LinearModel, tol: float, *, start: Candidate | None = None, steps: list[int] | None = None
+) -> Iterator[Candidate]:
     """Minimise P(w, c), output by output, for the squared loss and an l2 penalty.
 
     Yields the best candidate at the start and every `LOOK` steps, until every gap is <= tol * scale, or until rounding
-    errors stop the gaps from falling.
+    errors stop the gaps from falling. What was taken before each of them, by the output that took most, is appended to
+    `steps`.
     """
     best = model.from_dual(np.zeros_like(model.b)) if start is None else model.recertified(start)
     yield best
     outputs = [_Output(model, k) for k in range(model.outputs)]
     while (active := best.gap > tol * model.scale).any():
         before = best.gap
-        for k in np.flatnonzero(active):
-            outputs[k].advance(0.9 * tol * float(model.scale[k]))
+        taken = [outputs[k].advance(0.9 * tol * float(model.scale[k])) for k in np.flatnonzero(active)]
+        if steps is not None:
+            steps.append(max(taken))
         w = np.stack([output.w for output in outputs], axis=1)
         y = np.stack([output.dual for output in outputs], axis=1)
         t = model.scores(w, np.zeros(model.outputs))
@@ -100,14 +104,15 @@ class _Output:
         """P + D of the present w and y."""
         return ((self.phi**2 + self.residual) / 2 + self.value) / self.model.total
 
-    def advance(self, goal: float) -> None:
-        """Some steps, until the gap is <= goal."""
-        for _ in range(LOOK):
+    def advance(self, goal: float) -> int:
+        """Some steps, until the gap is <= goal, and how many they were."""
+        for count in range(LOOK):
             if self.ended:
-                return
+                return count
             self._step()
             if self.gap <= goal:
-                return
+                return count + 1
+        return LOOK
 
     def _step(self) -> None:
         u = self._forward(self.v)

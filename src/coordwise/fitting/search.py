@@ -1,10 +1,11 @@
-"""The line search that all Newton steps share."""
+"""Line searches for Newton steps."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
-__all__ = ["halved"]
+__all__ = ["halved", "lowest"]
 
 
 def halved(value: Callable[[float], float], here: float, slope: float) -> tuple[float, float]:
@@ -14,3 +15,19 @@ def halved(value: Callable[[float], float], here: float, slope: float) -> tuple[
         length /= 2
         there = value(length)
     return length, there
+
+
+def lowest(along: Callable[[float], tuple[float, float]], rtol: float = 1e-2, most: int = 20) -> float:
+    """Where a convex function of a length is lowest, by Newton's method in a bracket; `along` is (slope, curvature)."""
+    low, high, length = 0.0, math.inf, 1.0
+    for _ in range(most):
+        slope, curvature = along(length)
+        low, high = (length, high) if slope < 0 else (low, length)
+        there = length - slope / curvature if curvature > 0 else math.inf
+        if low <= there <= high and abs(there - length) <= rtol * length:
+            return there
+        if math.isinf(high):  # not too far at once: the curvature may be that of somewhere else
+            length = min(max(there, 2 * length), 10 * length)
+        else:
+            length = there if low < there < high else (low + high) / 2
+    return low

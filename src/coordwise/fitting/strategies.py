@@ -8,10 +8,11 @@ from coordwise.fitting.interior import made_of_pieces
 from coordwise.fitting.krylov import worth_it
 from coordwise.fitting.model import LinearModel
 from coordwise.fitting.newton import FEW
+from coordwise.fitting.semismooth import has_straight_parts, weak_enough
 
 __all__ = ["STRATEGIES", "check_applies", "choose", "may_be_interior"]
 
-STRATEGIES = ("auto", "dual", "primal", "working_set", "gram", "newton", "interior", "krylov")
+STRATEGIES = ("auto", "dual", "primal", "working_set", "gram", "newton", "interior", "krylov", "semismooth")
 EASY = 3.0  # mean curvature of the dual's smooth part, relative to the terms: exact steps over samples are fast
 HARD = 1e5  # the same, for the hinge: of many samples most are held in corners, and steps over the others are fast
 TINY = 1e-4  # of the smallest l1 penalty with w = 0: working sets would be most of the features
@@ -34,6 +35,8 @@ def choose(model: LinearModel) -> tuple[str, str]:
         return "krylov", "squared loss and a weak penalty: Krylov spaces of samples and features at once"
     if loss.gamma > 0 and plain and d <= FEW and (n >= d or d <= FEW // 4):
         return "newton", f"smooth loss with {d} <= {FEW} features: Newton's method with one Gram matrix per step"
+    if plain and has_straight_parts(model) and weak_enough(model):
+        return "semismooth", "a weak penalty and losses with straight parts: Newton steps for the samples on bent ones"
     if loss.gamma > 0 and not plain and (penalty.l2 == 0 or model.intercept):
         return "working_set", "smooth loss and an l1 penalty or w >= 0: coordinates are features, some at a time"
     if loss.gamma > 0 and not plain and d > n:
@@ -84,6 +87,8 @@ def _why_not(model: LinearModel, name: str) -> str:
         return "it is for smooth losses with an l2 penalty or none"
     if name == "krylov" and not (loss.name == "squared" and plain and penalty.l2 > 0):
         return "it is for the squared loss and an l2 penalty"
+    if name == "semismooth" and not (has_straight_parts(model) and plain and penalty.l2 > 0):
+        return "it is for smooth losses with straight parts and an l2 penalty"
     if name == "interior" and not (made_of_pieces(loss.shape) and plain and penalty.l2 > 0):
         return "it is for losses with kinks and an l2 penalty"
     if name in ("primal", "working_set") and loss.gamma == 0:
