@@ -26,7 +26,7 @@ from coordwise import curvature, methods
 from coordwise.datasets import load
 from coordwise.erm import DualERM
 from coordwise.fitting import fit as fitting
-from coordwise.fitting import newton, working
+from coordwise.fitting import newton, semismooth, working
 from coordwise.fitting.fit import fit
 from coordwise.fitting.model import LinearModel
 from coordwise.kernels import NO_PACKING, PACK_IN_SINGLE
@@ -82,6 +82,7 @@ FEW_FEATURES: dict[str, Switch] = {
     "everything": nullcontext,
     "start at zero": lambda: mock.patch.object(fitting, "rough_start", return_value=(None, 0.0)),
     "no damping": lambda: mock.patch.object(newton, "TRIALS", 1),
+    "derivatives as duals": lambda: mock.patch.object(newton, "FALL", 0.0),
     "Gram by scipy": scipy_products,
     "over the samples": nullcontext,
 }
@@ -91,6 +92,11 @@ KINKS: dict[str, Switch] = {
     "over the samples": nullcontext,
 }
 WEAK: dict[str, Switch] = {"everything": nullcontext, "over the samples": nullcontext}
+STRAIGHT: dict[str, Switch] = {
+    "everything": nullcontext,
+    "duals not solved for": lambda: mock.patch.object(semismooth, "WORTH", 0.0),
+    "over the samples": nullcontext,
+}
 SPARSE: dict[str, Switch] = {
     "everything": nullcontext,
     "no exact small sets": lambda: mock.patch.object(working, "EXACT", 0),
@@ -197,7 +203,7 @@ def main() -> None:
     parser.add_argument("--tol", type=float, default=1e-6)
     args = parser.parse_args()
     over_samples(args)
-    w8a = load("w8a")
+    w8a, covtype = load("w8a"), load("covtype")
 
     def rows_of(name: str, A: Any, b: Any, losses: tuple[str, ...], weights: tuple[float, ...]) -> list[Any]:
         return [
@@ -210,12 +216,16 @@ def main() -> None:
         ]
 
     some = rows_of("w8a", w8a.A, w8a.b, ("logistic", "squared_hinge"), (1.0, 1e-2, 1e-4))
+    some += rows_of("covtype", covtype.A, covtype.b, ("logistic",), (1.0, 1e-2, 1e-4))
     by_fitting(args, "Few features", FEW_FEATURES, some, "dual")
     some = rows_of("w8a", w8a.A, w8a.b, ("l2l1", "hinge"), (1.0, 1e-2, 1e-4))
     by_fitting(args, "Few features and losses with kinks", KINKS, some, "dual")
     A, b = news20(True)
     some = rows_of("news20 normalised", A, b, ("squared",), (1e-2, 1e-4))
     by_fitting(args, "Weak penalties", WEAK, some, "dual")
+    some = rows_of("news20 normalised", A, b, ("squared_hinge",), (1e-4, 1e-6))
+    some = rows_of("news20 raw", *news20(False), ("squared_hinge",), (1e-2, 1e-4, 1e-6)) + some
+    by_fitting(args, "Weak penalties and losses with straight parts", STRAIGHT, some, "dual")
     largest = float(np.abs(A.T @ b).max()) / len(b)
     rows = [
         (
