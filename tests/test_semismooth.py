@@ -141,6 +141,25 @@ def test_no_loss_bends():
     assert output.value < before
 
 
+def test_an_output_without_weights_beside_others():
+    model = LinearModel(
+        cw.ERM(np.zeros((30, 8)), np.sign(np.arange(60.0).reshape(30, 2) - 29.5), "squared_hinge", lam=1e-9), True
+    )
+    found = fit(model, tol=1e-6, strategy="semismooth")
+    assert found.converged
+    np.testing.assert_array_equal(found.w, 0.0)
+
+
+def test_outputs_that_begin_worse_than_zero_begin_at_zero(monkeypatch):
+    model = model_of(lam=1e-9, outputs=2)
+    whole = model.value
+    monkeypatch.setattr(model, "value", lambda w, t: np.where(w.any(0) & [True, False], np.inf, whole(w, t)))
+    begun = Semismooth(model, 0)._begun()
+    assert not begun.w[:, 0].any()
+    assert begun.w[:, 1].any()
+    assert np.all(np.isfinite(begun.value))
+
+
 def test_auto_takes_it_for_weak_penalties_and_many_features():
     assert choose(model_of(lam=1e-8))[0] == "semismooth"
     assert choose(model_of(lam=1e-2))[0] == "dual"
@@ -154,7 +173,11 @@ def test_auto_takes_it_for_weak_penalties_and_many_features():
 
 def test_limits_and_callbacks():
     model = model_of()
-    assert fit(model, tol=1e-12, strategy="semismooth", max_passes=3).status is Status.MAX_PASSES
+    short = fit(model, tol=1e-12, strategy="semismooth", max_passes=3)
+    assert short.status is Status.MAX_PASSES
+    assert short.passes == module.PASSES  # no step after them
+    several = fit(model_of(outputs=5), tol=1e-12, strategy="semismooth", max_passes=100)
+    assert several.passes <= 130
     assert fit(model, tol=1e-12, strategy="semismooth", time_limit=0.0).status is Status.TIME_LIMIT
     seen = []
 
@@ -201,6 +224,7 @@ def test_rounds_go_on_where_one_is_not_enough(monkeypatch):
         (lambda s: (2 * (s - 70.0), 2.0), 70.0),
         (lambda s: (np.maximum(s - 3.0, 0) - 0.5, float(s > 3)), 3.5),  # straight, then a parabola
         (lambda s: (np.tanh(s - 9.0), 1 / np.cosh(s - 9.0) ** 2), 9.0),
+        (lambda s: (s / 1e-9 - 1 if s < 2e-9 else 1.0, 1e9 if s < 2e-9 else 0.0), 1e-9),
     ],
 )
 def test_the_lowest_point_of_a_line(along, length):

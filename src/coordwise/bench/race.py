@@ -47,6 +47,7 @@ FLOOR = 0.1  # seconds that a call may take, however fast others were
 LEAD = 10.0  # times ours: what a peer may take before it is given up
 LIKELY = 2  # of those that are likely to be the best go first
 AGAIN = 2.0  # seconds: a solver's first call on a row is not measured if it is shorter
+QUICK, SETTLING = 0.25, 4  # seconds, and calls: a process that is a copy of another is slow at first, page by page
 STALLED = 3  # tolerances without progress in error or time, after which a solver is at its end
 RESTART = 0.3  # seconds: what a call gets at least before it is ended
 SWEEP = 3.0  # times the limit: what all calls of a solver may take
@@ -212,7 +213,8 @@ class _Race:
         try:
             measured = self.worker.run(runner.entrant.name, tol, timeout)
             if not runner.trials and measured.seconds < AGAIN:
-                measured = self.worker.run(runner.entrant.name, tol, timeout)
+                for _ in range(SETTLING if measured.seconds < QUICK else 1):
+                    measured = self.worker.run(runner.entrant.name, tol, timeout)
         except Overdue:
             runner.spent += timeout
             runner.longest = max(runner.longest, timeout)
@@ -240,6 +242,8 @@ class _Race:
                     continue
                 tol = float(np.sqrt(looser * trial.tol))
                 try:
+                    if trial.seconds[0] < QUICK:
+                        self.worker.run(runner.entrant.name, tol, self.rules.limit)
                     measured = self.worker.run(runner.entrant.name, tol, self.rules.limit)
                 except (Overdue, Crashed, Refused):
                     continue
@@ -264,18 +268,18 @@ class _Race:
                 if time.monotonic() + trial.seconds[0] > self.deadline + self.grace:
                     continue
                 try:
+                    if trial.seconds[0] < QUICK:  # the one before may have had another process
+                        self.worker.run(runner.entrant.name, trial.tol, self.rules.limit)
                     measured = self.worker.run(runner.entrant.name, trial.tol, self.rules.limit)
                 except (Overdue, Crashed, Refused):
                     continue
                 trial.seconds.append(measured.seconds)
 
     def reached(self, runner: _Runner, goal: float) -> _Trial | None:
-        """The loosest tolerance's call that was accurate enough."""
+        """The fastest tolerance that was accurate enough, of those that were called most often."""
         at_zero = self.at.at_zero
-        for trial in runner.trials:
-            if self.optimum.error(trial.value, goal, at_zero) <= goal:
-                return trial
-        return None
+        there = [trial for trial in runner.trials if self.optimum.error(trial.value, goal, at_zero) <= goal]
+        return min(there, key=lambda trial: (-len(trial.seconds), trial.median), default=None)
 
     def result(self) -> dict[str, Any]:
         """All that was measured, as plain values."""

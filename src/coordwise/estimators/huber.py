@@ -141,8 +141,8 @@ class HuberRegressor(Regressor):
             self.result_ = replace(fits[0], status=Status.MAX_PASSES)
             warn(
                 f"HuberRegressor could not bring its scale to tol={self.tol:g}: at scale_={self.scale_:.2g} up to "
-                f"{self._left:.2g} of the objective at zero may be left to gain. The fit is nearly exact; raise alpha "
-                "or loosen tol.",
+                f"{self._left:.2g} of the objective at zero may be left to gain. If the fit is nearly exact, raise "
+                "alpha or loosen tol; otherwise raise max_iter.",
                 ConvergenceWarning,
             )
 
@@ -220,8 +220,8 @@ class _Search:
     def close_in(self, low: float, f_low: float, high: float, f_high: float) -> None:
         """Regula falsi with halving. The minimum over w, c is convex in sigma: |slope| * width bounds what is left.
 
-        It begins after a fit at `low` or `high`, and keeps it if that is enough, or if no other converges: residuals
-        that are nothing but rounding have no slope.
+        It begins after a fit at `low` or `high`, and keeps it if that is enough, or if none of a few between converges:
+        residuals that are nothing but rounding have no slope.
         """
         tol = float(self.estimator.tol)
         f_middle = f_low if np.isclose(self.scale, np.exp(low), rtol=1e-9, atol=0) else f_high
@@ -234,6 +234,12 @@ class _Search:
             if not low < middle < high:
                 middle = (low + high) / 2
             f_middle = self.slope(middle)
+            for _ in range(3):
+                if not last[0].converged or self.fit.converged or self.stopped:
+                    break
+                self.last = last
+                middle = (middle + float(np.log(self.scale))) / 2
+                f_middle = self.slope(middle)
             if last[0].converged and not self.fit.converged and not self.stopped:
                 self.last = last
                 return

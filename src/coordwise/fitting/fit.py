@@ -242,8 +242,14 @@ def _semismooth(model: LinearModel, options: _Options) -> _Outcome:
 
     slow, before = False, np.full(model.outputs, np.inf)
     while True:
-        with one_blas_thread():
-            outcome = _follow(model, options, method.round(found, options.tol))
+        try:
+            with one_blas_thread():
+                most = options.max_passes - sum(result.passes for result in results)
+                outcome = _follow(model, options, method.round(found, options.tol, most))
+        except KeyboardInterrupt:  # before its first candidate
+            if found is None:
+                raise
+            return _Outcome(found, Status.INTERRUPTED, results, part=spent())
         found, left = outcome.found, options.max_passes - spent()
         if outcome.status is not Status.MAX_PASSES or left <= 0:
             break
@@ -251,7 +257,11 @@ def _semismooth(model: LinearModel, options: _Options) -> _Outcome:
         begin = found if method.hopeless else replace(found, c=method.center)
         outcome = _dual(model, replace(options, start=begin, max_passes=left if slow else min(SHORT, left)))
         results += outcome.results
+        if outcome.status is Status.MAX_PASSES:  # its y beside the better w
+            outcome = replace(outcome, found=outcome.found.better(model.recertified(replace(found, y=outcome.found.y))))
         found = outcome.found.better(found)
+        if _met(model, found, options.tol):
+            outcome = replace(outcome, status=Status.CONVERGED)
         if outcome.status is not Status.MAX_PASSES or spent() >= options.max_passes:
             break
         active = found.gap > options.tol * model.scale

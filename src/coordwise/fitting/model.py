@@ -123,7 +123,7 @@ class LinearModel:
 
     def scores(self, w: FloatArray, c: FloatArray) -> FloatArray:
         """Aw + c."""
-        return self.problem.product(w) + c if w.any() else np.zeros((self.n, self.outputs)) + c
+        return self.problem.product(w) + c if w.any() else np.zeros((self.n, w.shape[1])) + c
 
     def value(self, w: FloatArray, t: FloatArray) -> FloatArray:
         """P at weights w with scores t."""
@@ -213,7 +213,7 @@ class LinearModel:
     def dual_of(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Dual variables, made feasible if they are not, and D(y)."""
         low, high = self._domain
-        if np.any(y < low) or np.any(y > high) or (self.intercept and np.any(np.abs(y.sum(0)) > 1e-13 * self.total)):
+        if np.any(y < low) or np.any(y > high) or (self.intercept and np.any(np.abs(y.sum(0)) > 1e-13 * abs(y).sum(0))):
             y = self.feasible(y)
         return y, self._dual(y, -self.problem.moments(y))
 
@@ -238,7 +238,7 @@ def _root(increasing: Any, size: float, rtol: float) -> float:
         if there == 0:
             return far
         if (there > 0) != (here > 0):
-            least = rtol * max(1.0, abs(near), abs(far))
+            least = rtol * max(abs(near), abs(far), 1.0 if rtol < ROUGH else 0.0)
             return float(brentq(increasing, near, far, xtol=least, rtol=max(rtol, 8.9e-16), maxiter=200))
         near, step = far, 4 * step
     return near  # it never crosses: all labels are equal, say

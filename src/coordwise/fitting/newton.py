@@ -200,10 +200,10 @@ class _Output:
             return taken(step, there, full, curvature, slope / 2)
         s: Any = 1.0 if model.weights is None else model.weights
         above = majorant(model, t[:, 0], y[:, 0], model.b[:, self.k], s)
-        other, slope, _ = self._solve(model.hessian(above), gradient, 0.0)
-        shorter, lower, _ = halving(other, slope)
+        other, steep, _ = self._solve(model.hessian(above), gradient, 0.0)
+        shorter, lower, _ = halving(other, steep)
         if lower < there or not np.isfinite(there):
-            return taken(shorter, lower, other, above, slope / 2)
+            return taken(shorter, lower, other, above, steep / 2)
         return taken(step, there, full, curvature, slope / 2)
 
     def _solve(self, hessian: FloatArray, gradient: FloatArray, damping: float) -> tuple[_Step, float, float]:

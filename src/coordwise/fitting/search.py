@@ -28,6 +28,8 @@ def lowest(along: Callable[[float], tuple[float, float]], rtol: float = 1e-2, mo
             return there
         if math.isinf(high):  # not too far at once: the curvature may be that of somewhere else
             length = min(max(there, 2 * length), 10 * length)
+        elif low == 0 and not 0 < there < high:
+            length = high / 10  # it may be tiny
         else:
             length = there if low < there < high else (low + high) / 2
-    return low
+    return low if low > 0 else high

@@ -81,8 +81,11 @@ class Semismooth:
         self.nnz = max(self.A.nnz if sp.issparse(self.A) else self.A.size, 1)
         self.most = min(float(MOST), (WORTH * self.nnz * _passes(model)) ** (1 / 3))
 
-    def round(self, start: Candidate | None, tol: float) -> Iterator[Candidate]:
-        """The best candidate at the start and after every step, until every gap is <= tol * scale or the round ends."""
+    def round(self, start: Candidate | None, tol: float, most: float = np.inf) -> Iterator[Candidate]:
+        """The best candidate at the start and after every step, until every gap is <= tol * scale or the round ends.
+
+        No step begins after `most` passes. Outputs take their steps side by side: the one that takes most is counted.
+        """
         model = self.model
         best = self._begun() if start is None else model.recertified(start)
         yield best
@@ -93,11 +96,11 @@ class Semismooth:
             active = best.gap > tol * model.scale
             falling = bool(np.any(active & (value < FALLS * before)))
             solving = count >= STEPS and not falling
-            most = self.most * (1 if solving else EARLY)
-            self.hopeless = any(outputs[k].bends > most for k in np.flatnonzero(active)) or (
+            fit_for = self.most * (1 if solving else EARLY)
+            self.hopeless = any(outputs[k].bends > fit_for for k in np.flatnonzero(active)) or (
                 falling and count == LATEST
             )
-            if not active.any() or self.hopeless:
+            if not active.any() or self.hopeless or self.passes >= most:
                 return
             other = y.copy()
             for k in np.flatnonzero(active):
@@ -108,7 +111,9 @@ class Semismooth:
             if solving:
                 self.center = np.array([output.center for output in outputs])
                 other, there = model.dual_of(other)
-                y, dual = np.where(there < dual, other, y), np.minimum(there, dual)
+                lower = there < dual
+                y, dual = np.where(lower, other, y), np.where(lower, there, dual)
+            self.passes += max(output.spent() for output in outputs)
             w = np.stack([output.w for output in outputs], axis=1)
             c = np.array([output.c for output in outputs])
             before, value = value, np.array([output.value for output in outputs])
@@ -130,9 +135,11 @@ class Semismooth:
         t = model.scores(w, np.zeros(model.outputs))
         c = model.best_intercept(t, rough=True)
         value = model.value(w, t + c)
-        if np.any(value > model.scale):
-            w, c = np.zeros_like(w), model.best_intercept(np.zeros_like(t))
-            value = model.value(w, np.zeros_like(t) + c)
+        worse = value > model.scale
+        if worse.any():
+            c = np.where(worse, model.best_intercept(np.zeros_like(t)), c)
+            w = np.where(worse, 0.0, w)
+            value = model.value(w, np.where(worse, 0.0, t) + c)
         y, dual = model.dual_of(run.point())
         y, dual = np.where(dual < 0, y, 0.0), np.minimum(dual, 0.0)  # D(0) = 0: no loss is negative
         return Candidate(w, c, y, value, value + dual)
@@ -155,12 +162,18 @@ class _Output:
         self.terms = self.model.terms(k)
         self.w, self.c = begin.w[:, k].copy(), float(begin.c[k])
         self.center = self.c  # the intercept that belongs to the dual variables
+        self.passes = 0.0  # since they were last asked for
         self.t = self.model.scores(self.w[:, None], np.array([self.c]))
         self.value = self._value(self.w, self.t)
         self.l2, self.total = self.model.penalty.l2, self.model.total
 
     def _value(self, w: FloatArray, t: FloatArray) -> float:
         return float(self.terms.value(t)[0] / self.model.total + self.model.penalty.l2 / 2 * (w @ w))
+
+    def spent(self) -> float:
+        """Passes since the last time."""
+        spent, self.passes = self.passes, 0.0
+        return spent
 
     @property
     def bends(self) -> int:
@@ -184,7 +197,7 @@ class _Output:
         x = self._direction(gradient)
         u, e = (x[:-1], float(x[-1])) if model.intercept else (x, 0.0)
         move = model.problem.product(u[:, None]) + e
-        self.owner.passes += 1
+        self.passes += 1
 
         def along(length: float) -> tuple[float, float]:
             t = self.t + length * move
@@ -221,7 +234,7 @@ class _Output:
             if not size > 0:
                 break
             q = product(p)
-            self.owner.passes += share
+            self.passes += share
             length = size / float(p @ q)
             x += length * p
             r -= length * q
@@ -242,6 +255,7 @@ class _Output:
         y_i/h_i - <a_i, w(y)> - c = y_i(t)/h_i - t_i, and sum_i y_i = 0 if there is an intercept.
         """
         model, bent = self.model, self._bent()
+        self.center = self.c
         if not bent.h.all():
             return otherwise
         shift = self.l2 * self.total
@@ -253,7 +267,7 @@ class _Output:
             right += bent.rows.dots(w)[:, 0]
         system = Gram(self.owner.A[bent.which].T, False, model.problem.threads)(np.ones(model.d))
         system[np.diag_indices_from(system)] += shift / bent.h
-        self.owner.passes += float(bent.rows.lengths.sum()) / self.owner.nnz
+        self.passes += float(bent.rows.lengths.sum()) / self.owner.nnz
         try:
             factor = scipy.linalg.cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
         except np.linalg.LinAlgError:  # rounding: rows that repeat, and a penalty next to nothing
