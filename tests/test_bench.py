@@ -1,12 +1,9 @@
-"""Comparing solvers: every library's parameters against the formula, the race, and the command."""
+"""Comparing solvers: every library's parameters against the formula, the arena, and the command."""
 
 import json
 import math
-import os
 import sys
-import time
 import warnings
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,25 +12,15 @@ import scipy.sparse as sp
 
 pytest.importorskip("sklearn")
 
+from bench_cases import small_data
+
 from coordwise import cli
-from coordwise.bench.peers import PEERS, Peer, by_name, reason_missing
-from coordwise.bench.peers.peer import TOLERANCES
+from coordwise.bench.peers import PEERS, by_name, reason_missing
 from coordwise.bench.problems import LOSSES, PENALTIES, Data, Problem, Statement, largest_l1, signs
-from coordwise.bench.race import Optimum, Rules, race
-from coordwise.bench.report import advice, geometric_mean, skipped_lines, summarise, table_of
 from coordwise.bench.rows import Row
-from coordwise.bench.store import Store
-from coordwise.bench.worker import Crashed, Entrant, Field, Measured, Overdue, Refused, Worker
 
 ARENA = Path(__file__).parents[1] / "benchmarks" / "arena"
 OURS = by_name("coordwise")
-
-
-def small_data(classification, storage=sp.csr_array, n=120, d=15):
-    rng = np.random.default_rng(3)
-    A = rng.standard_normal((n, d)) * (rng.random((n, d)) < 0.6)
-    scores = A @ rng.standard_normal(d) + 0.7 + rng.standard_normal(n)
-    return Data(storage(A), np.where(scores > 0, 1.0, -1.0) if classification else scores)
 
 
 def small_problem(loss, penalty, intercept, storage=sp.csr_array, lam=0.05):
@@ -170,228 +157,6 @@ class TestConversions:
 
     def test_names_are_unique(self):
         assert len({peer.name for peer in PEERS}) == len(PEERS)
-
-
-class Fake(Peer):
-    """Solvers that do what can go wrong."""
-
-    library, module = "fake", "numpy"
-    solvers = ("exact", "by tolerance", "hangs", "always hangs", "dies", "raises", "refuses", "stalls")
-
-    def refuses(self, problem):
-        return "does not like it" if self.solver == "refuses" else ""
-
-    def fit(self, X, y, problem, tol, threads):
-        if self.solver == "always hangs" or (self.solver == "hangs" and tol < 0.1):
-            time.sleep(600)
-        elif self.solver == "dies":
-            os._exit(3)
-        elif self.solver == "raises":
-            raise RuntimeError("out of order")
-        best = np.linalg.solve(
-            X.T @ X / problem.n + problem.statement.l2 * np.eye(problem.d), np.asarray(X.T @ y).ravel() / problem.n
-        )
-        return best * {"by tolerance": 1 + math.sqrt(tol), "stalls": 0.5, "hangs": 0.5}.get(self.solver, 1.0)
-
-    def solution(self, model):
-        return model, 0.0
-
-
-class FakeGround:
-    def problem(self, row):
-        data = small_data(False, np.asarray)
-        return Problem(row.statement(data), data)
-
-    def peers(self):
-        return [OURS, *(Fake(solver) for solver in Fake.solvers)]
-
-
-RIDGE = Row("small", "squared", "l2", 0.05)
-
-
-@pytest.fixture(scope="module")
-def result():
-    with pytest.MonkeyPatch.context() as patch, Worker(FakeGround(), 1) as worker:
-        patch.setattr("coordwise.bench.worker.TOUCH_SECONDS", 0.5)
-        return race(worker, RIDGE, Rules(limit=2.0, threads=1))
-
-
-class Scripted:
-    """A worker whose solvers are off by `share * tol`, and take the longer the smaller tol is."""
-
-    warming = 0.0
-
-    def __init__(self, **solvers):
-        self.solvers = solvers  # name -> (share, seconds)
-
-    def enter(self, row):
-        entrants = [Entrant(name, name, "1", name == "coordwise", "1", TOLERANCES, "") for name in self.solvers]
-        return Field(1, 1, 1, False, 1.0, "digest", {}, "formula", tuple(entrants))
-
-    def optimum(self, tol, timeout):
-        return 2.0, 0.0
-
-    def run(self, name, tol, timeout):
-        share, seconds = self.solvers[name]
-        return Measured(seconds * (1 - math.log10(tol)), 2.0 + share * tol, None)
-
-
-class TestRefining:
-    def test_ours_and_the_close_ones_are_tried_between_the_last_two_tolerances(self):
-        row = race(Scripted(coordwise=(0.9, 1.0), near=(3.0, 1.0), far=(3.0, 9.0)), RIDGE, Rules(patience=99.0))
-        tried = {s["name"]: [t["tol"] for t in s["trials"]] for s in row["solvers"]}
-        between = {name: [tol for tol in tols if tol not in TOLERANCES] for name, tols in tried.items()}
-        assert between["coordwise"] == pytest.approx([10**-2.5, 10**-5.5])
-        assert between["near"] == pytest.approx([10**-3.5, 10**-6.5])
-        assert between["far"] == []
-        assert all(tols == sorted(tols, reverse=True) for tols in tried.values())
-
-    def test_the_looser_tolerance_counts_if_it_is_enough(self):
-        row = race(Scripted(coordwise=(0.9, 1.0), near=(3.0, 1.0)), RIDGE, Rules())
-        times = {s["name"]: s["times"] for s in row["solvers"]}
-        assert times["coordwise"] == pytest.approx([4.0, 7.0])  # 0.9 * 10^-2.5 is too much
-        assert times["near"] == pytest.approx([4.5, 7.5])  # 3 * 10^-3.5 is not
-
-    def test_a_looser_tolerance_that_took_longer_does_not_count(self):
-        worker = Scripted(coordwise=(0.9, 1.0), near=(3.0, 1.0))
-        plain = worker.run
-        worker.run = lambda name, tol, timeout: (
-            plain(name, tol, timeout) if tol in TOLERANCES else replace(plain(name, tol, timeout), seconds=5.5)
-        )
-        row = race(worker, RIDGE, Rules())
-        times = {s["name"]: s["times"] for s in row["solvers"]}
-        assert times["near"] == pytest.approx([5.0, 5.5])
-
-    def test_nothing_is_looser_than_the_first(self):
-        row = race(Scripted(coordwise=(0.0, 1.0)), RIDGE, Rules())
-        assert row["solvers"][0]["trials"] == []  # nobody to compare with
-        row = race(Scripted(coordwise=(0.0, 1.0), near=(0.0, 1.0)), RIDGE, Rules())
-        assert [t["tol"] for t in row["solvers"][0]["trials"]] == [0.1]
-
-
-class TestRace:
-    def test_everyone_ends_as_it_should(self, result):
-        ended = {solver["name"]: solver["ended"] for solver in result["solvers"]}
-        assert ended["coordwise"] == ended["fake exact"] == ended["fake by tolerance"] == ""
-        assert ended["fake hangs"].startswith("ended after 0.3 s in a call with tol=0.01")
-        assert ended["fake always hangs"].startswith("failed: no answer on 300 rows in")
-        assert ended["fake dies"] == "failed: the process ended with status 3"
-        assert ended["fake raises"] == "failed: RuntimeError: out of order"
-        assert ended["fake stalls"].startswith("not reached, and no better below")
-        assert result["skipped"] == [{"name": "fake refuses", "library": "fake", "reason": "does not like it"}]
-
-    def test_the_fastest_call_that_reaches_a_goal_counts(self, result):
-        [solver] = [s for s in result["solvers"] if s["name"] == "fake by tolerance"]
-        for goal, seconds in zip(result["rules"]["goals"], solver["times"], strict=True):
-            there = [t["seconds"] for t in solver["trials"] if t["error"] <= goal]
-            most = max(len(calls) for calls in there)
-            assert seconds == pytest.approx(min(np.median(calls) for calls in there if len(calls) == most))
-        tols = [t["tol"] for t in solver["trials"]]
-        assert tols == sorted(tols, reverse=True)
-
-    def test_winners_are_medians_of_three(self, result):
-        for k, verdict in enumerate(result["goals"]):
-            assert verdict["peer"] in ("fake exact", "fake by tolerance")
-            assert verdict["ratio"] == pytest.approx(verdict["peer_seconds"] / verdict["ours"])
-            for name in (verdict["peer"], "coordwise"):
-                [solver] = [s for s in result["solvers"] if s["name"] == name]
-                [trial] = [t for t in solver["trials"] if np.median(t["seconds"]) == solver["times"][k]]
-                assert len(trial["seconds"]) == 3
-
-    def test_the_optimum_is_certified(self, result):
-        problem = FakeGround().problem(RIDGE)
-        best = problem.value(Fake("exact").fit(problem.data.A, problem.data.b, problem, 1.0, 1))
-        optimum = result["optimum"]
-        assert optimum["lower"] <= best * (1 + 1e-12)
-        assert optimum["best"] - optimum["lower"] <= 1e-7 * result["at_zero"]
-        assert result["certified"] == [True, True]
-
-    def test_results_are_plain_values(self, result):
-        again = json.loads(json.dumps(result))
-        assert again["goals"] == result["goals"]
-        assert again["row"] == RIDGE.spec()
-
-    def test_words(self, result):
-        assert skipped_lines(result) == ["fake refuses: does not like it"]
-        winner = "coordwise" if result["goals"][-1]["ratio"] > 1 else result["goals"][-1]["peer"]
-        assert winner in advice(result)
-        head, body = table_of([result])
-        assert len(head) == len(body[0]) == 9
-        assert body[0][0] == "ridge, small, λ = 0.05"
-
-    def test_a_worker_outlives_its_calls(self, monkeypatch):
-        with Worker(FakeGround(), 1) as worker:
-            field = worker.enter(RIDGE)
-            assert [entrant.name for entrant in field.entrants if entrant.ours] == ["coordwise"]
-            with pytest.raises(Overdue):
-                worker.run("fake hangs", 0.01, 0.3)
-            with pytest.raises(Crashed, match="status 3"):
-                worker.run("fake dies", 0.1, 5.0)
-            monkeypatch.setattr("coordwise.bench.worker.TOUCH_SECONDS", 0.2)
-            with pytest.raises(Refused, match="no answer on 300 rows"):
-                worker.run("fake always hangs", 0.1, 5.0)
-            with pytest.raises(Refused, match="out of order"):
-                worker.run("fake raises", 0.1, 5.0)
-            assert worker.run("fake exact", 0.1, 5.0).value < field.at_zero
-
-    def test_an_unknown_optimum_is_the_best_value_found(self):
-        optimum = Optimum(math.inf, -math.inf)
-        optimum.learn(2.0, None)
-        optimum.learn(1.5, None)
-        optimum.learn(math.inf, None)
-        assert not optimum.sure(1e-3, 1.0)
-        assert optimum.error(1.75, 1e-3, 1.0) == pytest.approx(0.25)
-        optimum.learn(1.6, 0.1002)
-        assert optimum.sure(1e-3, 1.0)
-        assert not optimum.sure(1e-4, 1.0)
-        assert optimum.error(1.5, 1e-3, 1.0) == pytest.approx(2e-4)
-
-
-class TestSummary:
-    @staticmethod
-    def row(ratio, bound="", contested=True):
-        return {
-            "title": f"row {ratio}",
-            "contested": contested,
-            "goals": [{"goal": 1e-3, "ratio": ratio, "bound": bound}],
-        }
-
-    def test_rows_count_once(self):
-        rows = [self.row(4.0), self.row(0.25), self.row(8.0, ">"), self.row(None), self.row(None, contested=False)]
-        found = summarise(rows, 0)
-        assert (found.rows, found.wins, found.bounds, found.undecided, found.alone) == (3, 2, 1, 1, 1)
-        assert found.losses == ("row 0.25",)
-        assert found.mean == pytest.approx(2.0)
-
-    def test_nothing_has_no_mean(self):
-        assert math.isnan(geometric_mean([]))
-
-
-class TestStore:
-    def test_rows_and_optima_come_back(self, tmp_path, result):
-        store = Store(tmp_path, Rules(), ["scikit-learn"])
-        assert store.get(RIDGE) is None
-        store.put(RIDGE, result)
-        assert store.get(RIDGE)["goals"] == result["goals"]
-        assert Store(tmp_path, Rules(limit=1.0), ["scikit-learn"]).get(RIDGE) is not None
-        with Worker(FakeGround(), 1) as worker:
-            field = worker.enter(RIDGE)
-        assert store.optimum(field) is None
-        store.keep_optimum(field, Optimum(0.5, -math.inf))
-        assert store.optimum(field) == Optimum(0.5, -math.inf)
-
-    @pytest.mark.parametrize("rules", [Rules(threads=1), Rules(goals=(1e-3, 1e-5))])
-    def test_other_rules_are_other_results(self, tmp_path, result, rules):
-        Store(tmp_path, Rules(), []).put(RIDGE, result)
-        assert Store(tmp_path, rules, []).get(RIDGE) is None
-        assert Store(tmp_path, rules, []).get(RIDGE, any_digest=True) is not None
-
-    def test_a_damaged_file_is_no_result(self, tmp_path, result):
-        store = Store(tmp_path, Rules(), [])
-        store.put(RIDGE, result)
-        path = tmp_path / "rows" / f"{RIDGE.key}.json"
-        path.write_text(path.read_text()[:100])
-        assert store.get(RIDGE) is None
 
 
 class TestArena:

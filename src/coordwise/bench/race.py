@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from coordwise.bench.rows import Row
-from coordwise.bench.worker import Crashed, Entrant, Field, Overdue, Refused, Worker
+from coordwise.bench.worker import Crashed, Entrant, Field, Measured, Overdue, Refused, Worker
 
 __all__ = ["Optimum", "Rules", "race"]
 
@@ -88,6 +88,11 @@ class _Trial:
     @property
     def median(self) -> float:
         return statistics.median(self.seconds)
+
+    @property
+    def rank(self) -> tuple[int, float]:
+        """Trials that were called often come first, then fast ones."""
+        return -len(self.seconds), self.median
 
 
 @dataclass
@@ -241,15 +246,19 @@ class _Race:
                 if looser < COARSE * trial.tol or late:
                     continue
                 tol = float(np.sqrt(looser * trial.tol))
-                try:
-                    if trial.seconds[0] < QUICK:
-                        self.worker.run(runner.entrant.name, tol, self.rules.limit)
-                    measured = self.worker.run(runner.entrant.name, tol, self.rules.limit)
-                except (Overdue, Crashed, Refused):
-                    continue
-                runner.spent += measured.seconds
-                runner.trials.insert(at, _Trial(tol, measured.value, [measured.seconds]))
-                self.optimum.learn(measured.value, measured.gap)
+                if (measured := self._settled(runner, tol, trial)) is not None:
+                    runner.spent += measured.seconds
+                    runner.trials.insert(at, _Trial(tol, measured.value, [measured.seconds]))
+                    self.optimum.learn(measured.value, measured.gap)
+
+    def _settled(self, runner: _Runner, tol: float, like: _Trial) -> Measured | None:
+        """One more call that takes about as long as another; a short one twice, since that may have been elsewhere."""
+        try:
+            if like.seconds[0] < QUICK:
+                self.worker.run(runner.entrant.name, tol, self.rules.limit)
+            return self.worker.run(runner.entrant.name, tol, self.rules.limit)
+        except (Overdue, Crashed, Refused):
+            return None
 
     def _foremost(self, goal: float) -> list[tuple[_Runner, _Trial]]:
         """Ours, and the peers that may be the best, with their calls that reached a goal."""
@@ -267,19 +276,14 @@ class _Race:
             for runner, trial in again:
                 if time.monotonic() + trial.seconds[0] > self.deadline + self.grace:
                     continue
-                try:
-                    if trial.seconds[0] < QUICK:  # the one before may have had another process
-                        self.worker.run(runner.entrant.name, trial.tol, self.rules.limit)
-                    measured = self.worker.run(runner.entrant.name, trial.tol, self.rules.limit)
-                except (Overdue, Crashed, Refused):
-                    continue
-                trial.seconds.append(measured.seconds)
+                if (measured := self._settled(runner, trial.tol, trial)) is not None:
+                    trial.seconds.append(measured.seconds)
 
     def reached(self, runner: _Runner, goal: float) -> _Trial | None:
         """The fastest tolerance that was accurate enough, of those that were called most often."""
         at_zero = self.at.at_zero
         there = [trial for trial in runner.trials if self.optimum.error(trial.value, goal, at_zero) <= goal]
-        return min(there, key=lambda trial: (-len(trial.seconds), trial.median), default=None)
+        return min(there, key=lambda trial: trial.rank, default=None)
 
     def result(self) -> dict[str, Any]:
         """All that was measured, as plain values."""
@@ -337,9 +341,10 @@ class _Race:
     def _side(self, goal: float, *, ours: bool) -> tuple[float | None, str | None, float | None]:
         """(best time, whose, what it would have been at least) of ours or of the peers."""
         side = [runner for runner in self.runners if runner.entrant.ours == ours]
-        there = [(trial.median, r.entrant.name) for r in side if (trial := self.reached(r, goal)) is not None]
-        if there:
-            return (*min(there), None)
+        there = [(t, r.entrant.name) for r in side if (t := self.reached(r, goal)) is not None]
+        if there:  # a single call is of somebody who was too slow to be called again
+            best, name = min(there, key=lambda one: one[0].rank)
+            return best.median, name, None
         bounds = [self.rules.limit if r.exhausted else r.longest for r in side if r.exhausted or r.longest > 0]
         return None, None, min(bounds, default=None)
 

@@ -160,11 +160,10 @@ def worth_it(model: LinearModel) -> bool:
     ever fewer than that as penalties become weak. They were found to be ahead where S/n >= WEAK and that bound is at
     most sqrt(S/n / WORTH) times S/n.
     """
-    s = 1.0 if model.weights is None else model.weights
-    shift = model.penalty.l2 * model.total
-    passes = float(np.mean(np.sqrt(1 + s * model.problem.rows("rows").norms2() / shift)))
+    passes = model.passes_over_samples()
     if passes < WEAK:
         return False
+    shift = model.penalty.l2 * model.total
     v = np.random.default_rng(0).standard_normal((model.d, 1))
     size = 0.0
     for _ in range(POWER):

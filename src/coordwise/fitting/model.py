@@ -19,7 +19,7 @@ from coordwise.losses import Loss
 from coordwise.penalties import ElasticNet
 from coordwise.validation import FloatArray
 
-__all__ = ["Candidate", "LinearModel"]
+__all__ = ["Candidate", "LinearModel", "lower_of"]
 
 ROUGH = 0.02  # how far a rough intercept may be off, relative to the scores or 1
 
@@ -41,6 +41,12 @@ class Candidate:
         ours = ~(other.gap < self.gap)
         pick = [np.where(ours, getattr(self, f), getattr(other, f)) for f in ("w", "c", "y", "value", "gap")]
         return Candidate(*pick)
+
+
+def lower_of(y: FloatArray, dual: FloatArray, other: FloatArray, there: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Output by output, whichever dual variables (n x K) have the smaller D(y), with that."""
+    lower = there < dual
+    return np.where(lower, other, y), np.where(lower, there, dual)
 
 
 class LinearModel:
@@ -115,6 +121,12 @@ class LinearModel:
     def s(self) -> Any:
         """Sample weights as a column, or 1."""
         return 1.0 if self.weights is None else self.weights[:, None]
+
+    def passes_over_samples(self) -> float:
+        """What an e-fold of the gap takes over the samples by Theorem 5.1: mean sqrt(1 + s_i |a_i|^2/(gamma l2 W))."""
+        s = 1.0 if self.weights is None else self.weights
+        shift = self.loss.gamma * self.penalty.l2 * self.total
+        return float(np.mean(np.sqrt(1 + s * self.problem.rows("rows").norms2() / shift)))
 
     @cached_property
     def scale(self) -> FloatArray:
@@ -199,10 +211,15 @@ class LinearModel:
             y, v = y * share, v * share
         value = self.value(w, t) if value is None else value
         if not self.intercept and self.penalty.l1 == 0 and not self.penalty.positive:
-            # The losses attain Fenchel-Young at their derivatives: what is left of P + D, free of cancellation.
-            gap = self.penalty.l2 / 2 * np.sum((w - v / self.penalty.l2) ** 2, axis=0)
-            return Candidate(w, c, y, value, gap), v
+            return Candidate(w, c, y, value, self.gap_at_derivatives(w, v)), v
         return Candidate(w, c, y, value, np.maximum(value + self._dual(y, v), 0)), v
+
+    def gap_at_derivatives(self, w: FloatArray, v: FloatArray) -> FloatArray:
+        """P(w) + D(y) for y_i = s_i phi' at Aw, v = -(1/W) A'y and an l2 penalty, without intercept.
+
+        The losses attain Fenchel-Young at their derivatives: what is left of P + D, free of cancellation.
+        """
+        return self.penalty.l2 / 2 * np.sum((w - v / self.penalty.l2) ** 2, axis=0)
 
     def paired(self, w: FloatArray, c: FloatArray, t: FloatArray, y: FloatArray) -> Candidate:
         """The candidate of weights and dual variables that were found together, with scores t = Aw + c."""

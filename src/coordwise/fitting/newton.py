@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.linalg
 
-from coordwise.fitting.model import Candidate, LinearModel
+from coordwise.fitting.model import Candidate, LinearModel, lower_of
 from coordwise.fitting.search import halved
 from coordwise.validation import FloatArray
 
@@ -63,16 +63,13 @@ def newton(
             other = y.copy()
             for k, step in steps.items():
                 other[:, k : k + 1] = step.y
-            other, there = model.dual_of(other)
-            lower = there < dual
-            y, dual = np.where(lower, other, y), np.where(lower, there, dual)
+            y, dual = lower_of(y, dual, *model.dual_of(other))
         best = Candidate(w, c, y, value, np.maximum(value + dual, 0)).better(best)
         if not np.all(best.gap <= tol * model.scale):
             here = _here(model, w, c, t, value)
             found = here.candidate(model, at_any_cost=any(step.shortened for step in steps.values()))
             best = found.better(best)
-            lower = found.gap - value < dual
-            y, dual = np.where(lower, found.y, y), np.where(lower, found.gap - value, dual)
+            y, dual = lower_of(y, dual, found.y, found.gap - value)
         if np.all(best.gap <= tol * model.scale):  # scores that were updated carry rounding
             exact = model.recertified(best)
             if not np.all(exact.gap <= tol * model.scale):
@@ -98,9 +95,7 @@ class _Here(NamedTuple):
             return model.certified_at(self.w, self.c, self.t, self.value)[0]
         if model.intercept:
             return Candidate(self.w, self.c, self.y, self.value, np.full(model.outputs, np.inf))
-        # The losses attain Fenchel-Young at their derivatives: what is left of P + D, free of cancellation.
-        gap = model.penalty.l2 / 2 * np.sum((self.w - self.v / model.penalty.l2) ** 2, axis=0)
-        return Candidate(self.w, self.c, self.y, self.value, gap)
+        return Candidate(self.w, self.c, self.y, self.value, model.gap_at_derivatives(self.w, self.v))
 
 
 def _here(model: LinearModel, w: FloatArray, c: FloatArray, t: FloatArray, value: FloatArray) -> _Here:

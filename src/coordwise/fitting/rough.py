@@ -17,7 +17,7 @@ from coordwise.penalties import ElasticNet
 from coordwise.recording import start
 from coordwise.validation import FloatArray
 
-__all__ = ["rough_start"]
+__all__ = ["exact_steps", "rough_start"]
 
 STRONGER = 10.0  # times the mean of |a_i|^2 / W
 PASSES = 1
@@ -35,10 +35,16 @@ def rough_start(model: LinearModel, seed: int) -> tuple[FloatArray | None, float
     l2 = max(model.penalty.l2, STRONGER * mean / part.total)
     if not 1e-100 < l2 < 1e100:
         return None, 0.0
-    objective = part.penalised(ElasticNet(0.0, l2)).problem.dual()
+    w, _ = exact_steps(part.penalised(ElasticNet(0.0, l2)), PASSES, seed)
+    return w, PASSES * part.n / model.n
+
+
+def exact_steps(model: LinearModel, passes: int, seed: int) -> tuple[FloatArray, FloatArray]:
+    """(w, y) after some passes of exact steps over the samples, from zeros and without an intercept."""
+    objective = model.problem.dual()
     run = start(objective, SDCA().schedule(objective), seed, objective.start(None), pack=False)
-    run.advance(steps=PASSES * part.n)
-    return objective.solution(run.image()), PASSES * part.n / model.n
+    run.advance(steps=passes * model.n)
+    return objective.solution(run.image()), run.point()
 
 
 def _sample(model: LinearModel, seed: int) -> LinearModel:

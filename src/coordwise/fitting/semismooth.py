@@ -17,19 +17,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
-import scipy.sparse as sp
 
-from coordwise.fitting.model import Candidate, LinearModel
+from coordwise.fitting.model import Candidate, LinearModel, lower_of
+from coordwise.fitting.rough import exact_steps
 from coordwise.fitting.search import lowest
 from coordwise.fitting.weighted import Gram
-from coordwise.methods import SDCA
-from coordwise.recording import start as begin
+from coordwise.linalg.conjugate import cg
 from coordwise.rows import Rows
 from coordwise.validation import FloatArray
 
 __all__ = ["Semismooth", "has_straight_parts", "weak_enough"]
 
-WEAK = 30.0  # mean sqrt(1 + s_i |a_i|^2/(gamma l2 W)): passes over the samples per e-fold, from which on it pays
+WEAK = 30.0  # passes over the samples per e-fold, from which on it pays
 PASSES = 5  # over the samples, to begin with
 STEPS, LATEST = 3, 10  # of Newton's method before the dual variables are solved for: so many, or until P falls slowly
 FALLS = 0.7  # of what it was: until then it is P that makes the gap, and not D, whose minimum is -min P
@@ -49,21 +48,15 @@ def has_straight_parts(model: LinearModel) -> bool:
 
 def weak_enough(model: LinearModel) -> bool:
     """Whether steps over the samples would be slow."""
-    return _passes(model) >= WEAK
-
-
-def _passes(model: LinearModel) -> float:
-    """What an e-fold takes over the samples, by Theorem 5.1."""
-    s = 1.0 if model.weights is None else model.weights
-    shift = model.loss.gamma * model.penalty.l2 * model.total
-    return float(np.mean(np.sqrt(1 + s * model.problem.rows("rows").norms2() / shift)))
+    return model.passes_over_samples() >= WEAK
 
 
 class Semismooth:
     """Rounds of Newton steps, each ending with the dual variables of the samples whose losses bend.
 
     `passes` is what they cost so far, and `center` the intercepts that belong to the dual variables. It is `hopeless`
-    where so many losses bend that to solve for these would take longer than steps over the samples.
+    where so many losses bend that to solve for these would take longer than steps over the samples, or where P goes on
+    falling, so that D is not what is wrong.
 
     Parameters
     ----------
@@ -77,9 +70,9 @@ class Semismooth:
         self.model, self.seed = model, seed
         self.passes, self.hopeless = 0.0, False
         self.center = np.zeros(model.outputs)
-        self.A = sp.csr_array(model.A) if sp.issparse(model.A) else model.A
-        self.nnz = max(self.A.nnz if sp.issparse(self.A) else self.A.size, 1)
-        self.most = min(float(MOST), (WORTH * self.nnz * _passes(model)) ** (1 / 3))
+        self.rows = model.problem.rows("rows")
+        self.nnz = max(self.rows.nnz, 1)
+        self.most = min(float(MOST), (WORTH * self.nnz * model.passes_over_samples()) ** (1 / 3))
 
     def round(self, start: Candidate | None, tol: float, most: float = np.inf) -> Iterator[Candidate]:
         """The best candidate at the start and after every step, until every gap is <= tol * scale or the round ends.
@@ -110,9 +103,7 @@ class Semismooth:
                     outputs[k].step()
             if solving:
                 self.center = np.array([output.center for output in outputs])
-                other, there = model.dual_of(other)
-                lower = there < dual
-                y, dual = np.where(lower, other, y), np.where(lower, there, dual)
+                y, dual = lower_of(y, dual, *model.dual_of(other))
             self.passes += max(output.spent() for output in outputs)
             w = np.stack([output.w for output in outputs], axis=1)
             c = np.array([output.c for output in outputs])
@@ -127,11 +118,8 @@ class Semismooth:
     def _begun(self) -> Candidate:
         """After some passes over the samples, without an intercept, and with the best one beside their weights."""
         model = self.model
-        objective = model.problem.dual()
-        run = begin(objective, SDCA().schedule(objective), self.seed, objective.start(None), pack=False)
-        run.advance(steps=PASSES * model.n)
+        w, y = exact_steps(model, PASSES, self.seed)
         self.passes += PASSES
-        w = objective.solution(run.image())
         t = model.scores(w, np.zeros(model.outputs))
         c = model.best_intercept(t, rough=True)
         value = model.value(w, t + c)
@@ -140,35 +128,33 @@ class Semismooth:
             c = np.where(worse, model.best_intercept(np.zeros_like(t)), c)
             w = np.where(worse, 0.0, w)
             value = model.value(w, np.where(worse, 0.0, t) + c)
-        y, dual = model.dual_of(run.point())
-        y, dual = np.where(dual < 0, y, 0.0), np.minimum(dual, 0.0)  # D(0) = 0: no loss is negative
+        zero = np.zeros(model.outputs)  # D(0): no loss is negative
+        y, dual = lower_of(np.zeros_like(y), zero, *model.dual_of(y))
         return Candidate(w, c, y, value, value + dual)
 
 
 class _Bent(NamedTuple):
-    """The samples whose losses bend: which, their rows, curvatures and derivatives."""
+    """The samples whose losses bend: which, their rows and curvatures."""
 
     which: Any
     rows: Rows
     h: FloatArray
-    y: FloatArray
 
 
 class _Output:
     """Weights, intercept, scores and value of one output."""
 
     def __init__(self, owner: Semismooth, begin: Candidate, k: int) -> None:
-        self.owner, self.model, self.k = owner, owner.model, k
-        self.terms = self.model.terms(k)
+        self.owner, self.model, self.terms = owner, owner.model, owner.model.terms(k)
+        self.l2, self.total = self.model.penalty.l2, self.model.total
         self.w, self.c = begin.w[:, k].copy(), float(begin.c[k])
         self.center = self.c  # the intercept that belongs to the dual variables
         self.passes = 0.0  # since they were last asked for
         self.t = self.model.scores(self.w[:, None], np.array([self.c]))
         self.value = self._value(self.w, self.t)
-        self.l2, self.total = self.model.penalty.l2, self.model.total
 
     def _value(self, w: FloatArray, t: FloatArray) -> float:
-        return float(self.terms.value(t)[0] / self.model.total + self.model.penalty.l2 / 2 * (w @ w))
+        return float(self.terms.value(t)[0] / self.total + self.l2 / 2 * (w @ w))
 
     def spent(self) -> float:
         """Passes since the last time."""
@@ -185,7 +171,7 @@ class _Output:
         which = np.flatnonzero(curvature > 0)
         if len(which) == 0:  # one that weighs nothing
             which = np.zeros(1, np.intp)
-        return _Bent(which, Rows(self.owner.A[which]), curvature[which], self.terms.derivative(self.t)[which, 0])
+        return _Bent(which, self.owner.rows.part(which), curvature[which])
 
     def step(self) -> None:
         """A Newton step by conjugate gradients, to where P is lowest along it."""
@@ -216,40 +202,30 @@ class _Output:
         share = float(rows.lengths.sum()) / self.owner.nnz
 
         def product(p: FloatArray) -> FloatArray:
-            image = rows.dots(p[:d, None], model.problem.threads)
+            self.passes += share
+            image = rows.dots(np.ascontiguousarray(p[:d]), model.problem.threads)
             if model.intercept:
                 image += p[d]
             image *= h
-            found = rows.combine(image, model.problem.threads)[:, 0] / self.total + self.l2 * p[:d]
-            return np.append(found, image.sum() / self.total + 1e-12 * p[d]) if model.intercept else found
+            found = rows.combine(image, model.problem.threads) / self.total + self.l2 * p[:d]
+            return np.vstack([found, image.sum() / self.total + 1e-12 * p[d]]) if model.intercept else found
 
         diagonal = rows.squares(bent.h) / self.total + self.l2
         scale = DIAGONAL * diagonal + (1 - DIAGONAL) * diagonal.mean()
         if model.intercept:
             scale = np.append(scale, bent.h.sum() / self.total + 1e-12)
-        x, r = np.zeros(len(gradient)), -gradient
-        z = r / scale
-        p, size, before = z.copy(), float(r @ z), 0.0
-        for k in range(1, LONGEST + 1):
-            if not size > 0:
-                break
-            q = product(p)
-            self.passes += share
-            length = size / float(p @ q)
-            x += length * p
-            r -= length * q
-            gained = float(x @ (r - gradient)) / 2
-            if k * (gained - before) <= SETTLED * gained:
+        x, before = np.zeros((len(gradient), 1)), 0.0
+        for k, now in enumerate(cg(product, -gradient[:, None], x, 1 / scale)):
+            gained = float(x[:, 0] @ (now.residual[:, 0] - gradient)) / 2
+            if k == LONGEST or (k > 0 and k * (gained - before) <= SETTLED * gained):
                 break
             before = gained
-            np.divide(r, scale, out=z)
-            size, old = float(r @ z), size
-            p *= size / old
-            p += z
-        return x
+        return x[:, 0]
 
     def dual(self, otherwise: FloatArray) -> FloatArray:
-        """The dual variables of a full Newton step, not yet in their domain; `otherwise` where no loss bends.
+        """The dual variables of a full Newton step, not yet in their domain.
+
+        `otherwise` where no loss bends, or where the system is singular up to rounding.
 
         With y_i fixed where the losses are straight, and w(y) = -A'y/(l2 W), those of the others solve
         y_i/h_i - <a_i, w(y)> - c = y_i(t)/h_i - t_i, and sum_i y_i = 0 if there is an intercept.
@@ -260,12 +236,13 @@ class _Output:
             return otherwise
         shift = self.l2 * self.total
         y = self.terms.derivative(self.t)[:, 0]
+        right = y[bent.which] / bent.h - self.t[bent.which, 0]
         y[bent.which] = 0.0
-        right = bent.y / bent.h - self.t[bent.which, 0]
         if y.any():
             w = -model.problem.moments(y[:, None]) / self.l2
             right += bent.rows.dots(w)[:, 0]
-        system = Gram(self.owner.A[bent.which].T, False, model.problem.threads)(np.ones(model.d))
+        part = model.A[bent.which] if bent.rows.dense is None else bent.rows.dense
+        system = Gram(part.T, False, model.problem.threads)(np.ones(model.d))
         system[np.diag_indices_from(system)] += shift / bent.h
         self.passes += float(bent.rows.lengths.sum()) / self.owner.nnz
         try:
