@@ -15,6 +15,7 @@
 #include "matrix.hpp"
 #include "sum.hpp"
 #include "svmlight.hpp"
+#include "tables.hpp"
 
 namespace nb = nanobind;
 using namespace coordwise;
@@ -184,6 +185,13 @@ void fill_certificates(const Sums& out, std::size_t outputs, Fill fill) {
   }
 }
 
+Terms table_of(const Term& term, const Table& t, const std::optional<Table>& centers,
+               const std::optional<Vector>& weights) {
+  const std::size_t rows = t.shape(0), columns = t.shape(1);
+  return {term, rows, columns, pointer(centers, rows, columns, "centers have the wrong shape"),
+          pointer(weights, rows, "weights have the wrong length")};
+}
+
 }  // namespace
 
 NB_MODULE(_core, m) {
@@ -204,18 +212,14 @@ NB_MODULE(_core, m) {
       .def(
           "derivatives",
           [](const Term& self, Table t, std::optional<Table> centers, std::optional<Vector> weights, bool second,
-             Out<double, 2> out) {
-            const std::size_t rows = t.shape(0), columns = t.shape(1);
-            const double* c = pointer(centers, rows, columns, "centers have the wrong shape");
-            const double* s = pointer(weights, rows, "weights have the wrong length");
-            require(out.shape(0) == rows && out.shape(1) == columns, "output has the wrong shape");
+             std::size_t threads, Out<double, 2> out) {
+            const Terms terms = table_of(self, t, centers, weights);
+            require(out.shape(0) == terms.rows && out.shape(1) == terms.columns, "output has the wrong shape");
             nb::gil_scoped_release release;
-            for (std::size_t e = 0; e < rows * columns; ++e) {
-              const double center = c ? c[e] : 0.0, weight = s ? s[e / columns] : 1.0, at = t.data()[e];
-              out.data()[e] = second ? self.curvature(at, center, weight) : self.derivative(at, center, weight);
-            }
+            derivatives(terms, t.data(), second, threads, out.data());
           },
-          nb::arg("t"), nb::arg("centers").none(), nb::arg("weights").none(), nb::arg("second"), nb::arg("out"))
+          nb::arg("t"), nb::arg("centers").none(), nb::arg("weights").none(), nb::arg("second"), nb::arg("threads"),
+          nb::arg("out"))
       // slope, away, there (all N x K) for x and t: see corner.hpp
       .def(
           "corners",
@@ -265,23 +269,14 @@ NB_MODULE(_core, m) {
       .def(
           "sums",
           [](const Term& self, Table t, std::optional<Table> centers, std::optional<Vector> weights, bool conjugate,
-             Out<double, 1> out) {
-            const std::size_t rows = t.shape(0), columns = t.shape(1);
-            const double* c = pointer(centers, rows, columns, "centers have the wrong shape");
-            const double* s = pointer(weights, rows, "weights have the wrong length");
-            require(out.shape(0) == columns, "output has the wrong length");
+             std::size_t threads, Out<double, 1> out) {
+            const Terms terms = table_of(self, t, centers, weights);
+            require(out.shape(0) == terms.columns, "output has the wrong length");
             nb::gil_scoped_release release;
-            for (std::size_t k = 0; k < columns; ++k) {
-              Sum sum;
-              for (std::size_t j = 0; j < rows; ++j) {
-                const double center = c ? c[j * columns + k] : 0.0, weight = s ? s[j] : 1.0,
-                             at = t.data()[j * columns + k];
-                sum.add(conjugate ? self.conjugate(at, center, weight) : self.value(at, center, weight));
-              }
-              out.data()[k] = sum.get();
-            }
+            sums(terms, t.data(), conjugate, threads, out.data());
           },
-          nb::arg("t"), nb::arg("centers").none(), nb::arg("weights").none(), nb::arg("conjugate"), nb::arg("out"));
+          nb::arg("t"), nb::arg("centers").none(), nb::arg("weights").none(), nb::arg("conjugate"), nb::arg("threads"),
+          nb::arg("out"));
 
   nb::class_<Matrix>(m, "Matrix")
       .def_prop_ro("count", &Matrix::count)
@@ -305,13 +300,18 @@ NB_MODULE(_core, m) {
             std::visit([&](const auto& rows) { squares(rows, w, out.data()); }, self.rows);
           },
           nb::arg("weights").none(), nb::arg("out"))
-      .def("gram",
-           [](const Matrix& self, Vector weights, std::size_t threads, Out<double, 2> out) {
-             require(weights.shape(0) == self.count(), "weights have the wrong length");
-             require(out.shape(0) == self.width() && out.shape(1) == self.width(), "output has the wrong shape");
-             nb::gil_scoped_release release;
-             std::visit([&](const auto& rows) { gram(rows, weights.data(), threads, out.data()); }, self.rows);
-           })
+      .def(
+          "gram",
+          [](const Matrix& self, Vector weights, std::optional<Table> beside, std::size_t threads, Out<double, 2> out) {
+            const std::size_t extra = beside ? beside->shape(1) : 0, size = self.width() + extra;
+            require(weights.shape(0) == self.count(), "weights have the wrong length");
+            const double* more = pointer(beside, self.count(), extra, "the columns beside have the wrong shape");
+            require(out.shape(0) == size && out.shape(1) == size, "output has the wrong shape");
+            nb::gil_scoped_release release;
+            std::visit([&](const auto& rows) { gram(rows, weights.data(), more, extra, threads, out.data()); },
+                       self.rows);
+          },
+          nb::arg("weights"), nb::arg("beside").none(), nb::arg("threads"), nb::arg("out"))
       .def("dots",
            [](const Matrix& self, Table vectors, std::size_t threads, Out<double, 2> out) {
              require(

@@ -83,7 +83,7 @@ class ERM:
         self.penalty = get_penalty(penalty, lam, l1_ratio, positive)
         self.A = as_matrix(A, "A")
         self._rows: dict[str, Rows] = {}
-        self.threads = 1  # for products with sparse data
+        self.threads = 1  # for products with the data, and sums over them
         n, d = (int(length) for length in self.A.shape)
         self.n_samples, self.n_features = n, d
         self.b, self.flat = targets(b, n, "rows of A")
@@ -130,7 +130,7 @@ class ERM:
     @property
     def terms(self) -> Terms:
         """(1/W) s_i phi(.; b_i) with their conjugates."""
-        return Terms(self.loss.shape, 1 / self.total, self.b, self.sample_weight)
+        return Terms(self.loss.shape, 1 / self.total, self.b, self.sample_weight, self.threads)
 
     def predict(self, w: Any) -> FloatArray:
         """A w, of shape (n,) or (n, K)."""

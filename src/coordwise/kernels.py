@@ -68,6 +68,7 @@ class Terms:
     scale: float
     centers: FloatArray | None  # N x K; None: zeros
     weights: FloatArray | None  # N; None: ones
+    threads: int = 1  # for sums and derivatives of many
 
     @property
     def core(self) -> Any:
@@ -87,25 +88,25 @@ class Terms:
     def derivative(self, t: FloatArray) -> FloatArray:
         """scale * s_i phi'(t_i; c_i)."""
         out = np.empty(t.shape)
-        self.core.derivatives(t, self.centers, self.weights, False, out)
+        self.core.derivatives(t, self.centers, self.weights, False, self.threads, out)
         return out
 
     def second_derivative(self, t: FloatArray) -> FloatArray:
         """scale * s_i phi''(t_i; c_i); where phi' bends, the value of one side."""
         out = np.empty(t.shape)
-        self.core.derivatives(t, self.centers, self.weights, True, out)
+        self.core.derivatives(t, self.centers, self.weights, True, self.threads, out)
         return out
 
     def value(self, t: FloatArray) -> FloatArray:
         """Sums over i of scale * s_i phi(t_i; c_i), one per output."""
         out = np.empty(t.shape[1])
-        self.core.sums(t, self.centers, self.weights, False, out)
+        self.core.sums(t, self.centers, self.weights, False, self.threads, out)
         return out
 
     def conjugate(self, y: FloatArray) -> FloatArray:
         """Sums over i of scale * (s_i phi)^*(y_i; c_i), one per output; inf outside the domain."""
         out = np.empty(y.shape[1])
-        self.core.sums(y, self.centers, self.weights, True, out)
+        self.core.sums(y, self.centers, self.weights, True, self.threads, out)
         return out
 
     def clip(self, y: FloatArray) -> FloatArray:
@@ -181,10 +182,11 @@ class Matrix:
         self._core.squares(weights, out)
         return out
 
-    def gram(self, weights: FloatArray, threads: int = 1) -> FloatArray:
-        """sum_i weights_i b_i b_i', width x width."""
-        out = np.empty((self.width, self.width))
-        self._core.gram(weights, threads, out)
+    def gram(self, weights: FloatArray, threads: int = 1, beside: FloatArray | None = None) -> FloatArray:
+        """sum_i weights_i c_i c_i', where c_i is b_i with row i of `beside` appended."""
+        size = self.width + (0 if beside is None else beside.shape[1])
+        out = np.empty((size, size))
+        self._core.gram(weights, beside, threads, out)
         return out
 
     def dots(self, vectors: FloatArray, threads: int = 1) -> FloatArray:

@@ -110,9 +110,9 @@ def fit(
     }[name]
     if strategy == "auto" and name == "dual" and may_be_interior(model):
         runner = _dual_first
-    small = runner in (_gram, _newton, _interior, _dual_first) and sp.issparse(model.A) and model.d <= FEW
+    small = runner in (_gram, _newton, _interior, _dual_first) and model.d <= min(FEW, model.n)
     options = _Options(tol, max_passes, limit, method, random_state, start, callback, n_jobs)
-    model.problem.threads = options.threads if sp.issparse(model.A) else 1  # threads of a BLAS library spin
+    model.problem.threads = options.threads if small or sp.issparse(model.A) else 1  # threads of a BLAS library spin
     with one_blas_thread() if small else nullcontext():
         outcome = runner(model, options)
     found = outcome.found

@@ -155,7 +155,8 @@ class LinearModel:
 
     def terms(self, k: int) -> Terms:
         """s_i phi(.; b_ik): the losses of output k."""
-        return Terms(self.loss.shape, 1.0, np.ascontiguousarray(self.b[:, k : k + 1]), self.weights)
+        b = np.ascontiguousarray(self.b[:, k : k + 1])
+        return Terms(self.loss.shape, 1.0, b, self.weights, self.problem.threads)
 
     def feasible(self, y: FloatArray) -> FloatArray:
         """The dual variables moved into their domain, and with an intercept onto sum_i y_i = 0."""

@@ -39,11 +39,9 @@ class Moments:
         """Of a sparse or dense matrix, targets (n x K) and weights or None; A'S1 stays 0 unless it is asked for."""
         s = np.ones(len(b)) if weights is None else weights
         d = A.shape[1]
-        table = Gram(A, sums, threads, rows)(s)
-        weighted = s[:, None] * b
-        cross = np.asarray(A.T @ weighted, np.float64)
+        table = Gram(A, sums, threads, rows)(s, b)
         means = table[:d, d] if sums else np.zeros(d)
-        return Moments(table[:d, :d], means, cross, float(s.sum()), weighted.sum(0))
+        return Moments(table[:d, :d], means, table[:d, d + sums :], float(s.sum()), s @ b)
 
     def __add__(self, other: Moments) -> Moments:
         return Moments(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))

@@ -9,15 +9,15 @@ import numpy as np
 import scipy.linalg
 
 from coordwise.fitting.model import Candidate, LinearModel, lower_of
-from coordwise.fitting.search import halved
+from coordwise.fitting.search import halved, stretched
 from coordwise.validation import FloatArray
 
 __all__ = ["FEW", "direction", "factored", "majorant", "newton"]
 
 FEW = 1000  # features (or samples) for which a dense Gram matrix is cheap
 SHORT = 1 / 8  # a step that had to be halved more often came from curvatures that say little about the loss
-TRIALS = 3  # of damping, each ten times stronger than the last
-FIRST, LEAST = 1e-4, 5e-6  # damping, in parts of the mean curvature: the first and the smallest
+TRIALS = 6  # of damping, each ten times stronger than the last
+FIRST, LEAST = 1e-6, 5e-8  # damping, in parts of the mean curvature: the first and the smallest
 ENOUGH = 0.1  # of the decrease that the quadratic model promises
 WORSE = 1.0  # times P(0, 0): a start is not used that is worse than this
 FALL = 1e3  # what a step may gain, of a goal, for its dual variables to be looked at
@@ -35,9 +35,10 @@ def newton(
     It begins with `start`, or with weights w (d x K), unless zeros are better.
 
     Steps on the logistic loss are damped where they do not descend, as if l2 were larger, which costs a factorisation
-    and a product with the data but no Gram matrix; the damping is kept, and made smaller with every step that is taken
-    at once. Other steps are halved. Where they become short, the curvatures are those of parabolas that lie above the
-    losses.
+    and a product with the data but no Gram matrix; the next step begins with less of it. Steps along which P still
+    falls at their end are stretched: where losses have become exponentials, a step moves their scores by 1 only. Steps
+    on other losses are halved if need be. Where they become short, the curvatures are those of parabolas that lie above
+    the losses.
 
     A step (u, e) from scores t leads to dual variables as well: y_i = s_i phi'(t_i) - h_i (<a_i, u> + e), where h_i are
     the curvatures it was computed with. By the equations of the step, -(1/W) A'y is l2 (w - u) and sum_i y_i = 0 (up to
@@ -152,9 +153,8 @@ class _Output:
     def __init__(self, model: LinearModel, k: int) -> None:
         self.model, self.k, self.terms = model, k, model.terms(k)
         self.damping = 0.0
-        A = model.weighted.A
-        squares = model.problem.rows("rows").norms2().sum() if A is None else np.vdot(A, A)
-        self.unit = float(model.loss.smoothness * squares / model.n / model.d)  # of damping: the mean curvature at most
+        squares = model.problem.rows("rows").norms2()
+        self.unit = float(model.loss.smoothness * squares.mean() / model.d)  # of damping: the mean curvature at most
         self.trials = TRIALS if model.loss.shape.logistic else 1
         self.ends = model.loss.domain(model.b[:, k : k + 1], model.s)
 
@@ -174,11 +174,22 @@ class _Output:
             dual = y - curvature[:, None] * full.move
             low, high = self.ends
             inside = model.loss.shape.logistic or not (np.any(dual < low) or np.any(dual > high))
-            return _Taken(step, there, dual, gain, inside, step is not full)
+            return _Taken(step, there, dual, gain, inside, shortened=bool(step.u @ full.u < full.u @ full.u))
 
         def halving(step: _Step, slope: float) -> tuple[_Step, float, float]:
             length, there = halved(lambda length: value(step.times(length)), here, -slope)
             return step.times(length), there, length
+
+        def stretching(step: _Step, there: float, slope: float) -> tuple[_Step, float]:
+            """For losses with exponential tails, along which a step leads by 1 only."""
+
+            def fall(length: float) -> float:
+                y = self.terms.derivative(t - length * step.move)
+                return float(y[:, 0] @ step.move[:, 0]) / model.total + l2 * float((w - length * step.u) @ step.u)
+
+            length = stretched(fall, slope) if model.loss.shape.logistic else 1.0
+            longer = step.times(length)
+            return (longer, lower) if length > 1 and (lower := value(longer)) < there else (step, there)
 
         curvature = self.terms.second_derivative(t)[:, 0]
         hessian = model.hessian(curvature)
@@ -188,8 +199,9 @@ class _Output:
             full, slope, bend = self._solve(hessian, gradient, self.damping)
             if (there := value(full)) <= here - ENOUGH * (slope - bend / 2) + 1e-15 * abs(here):
                 if trial == 0:
-                    self.damping = self.damping / 10 if self.damping > LEAST * self.unit else 0.0
-                return taken(full, there, full, curvature, slope / 2)
+                    self.damping = self.damping / 100 if self.damping > LEAST * self.unit else 0.0
+                step, there = stretching(full, there, slope)
+                return taken(step, there, full, curvature, slope / 2)
         step, there, length = halving(full, slope)
         if length >= SHORT:
             return taken(step, there, full, curvature, slope / 2)

@@ -5,7 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-__all__ = ["halved", "lowest"]
+__all__ = ["halved", "lowest", "stretched"]
+
+STEEP = 0.1  # of the slope at the start: what is left at the end of a step that is long enough
+LONGEST = 64.0
 
 
 def halved(value: Callable[[float], float], here: float, slope: float) -> tuple[float, float]:
@@ -15,6 +18,17 @@ def halved(value: Callable[[float], float], here: float, slope: float) -> tuple[
         length /= 2
         there = value(length)
     return length, there
+
+
+def stretched(fall: Callable[[float], float], first: float) -> float:
+    """1, doubled while a convex function falls at over a tenth of its rate `first` at 0, not beyond its minimum."""
+    length, now = 1.0, fall(1.0)
+    while now > STEEP * first and length < LONGEST:
+        then = fall(2 * length)
+        if then < 0:
+            return length * (1 + now / (now - then))
+        length, now = 2 * length, then
+    return length
 
 
 def lowest(along: Callable[[float], tuple[float, float]], rtol: float = 1e-2, most: int = 20) -> float:

@@ -118,7 +118,7 @@ class Semismooth:
     def _begun(self) -> Candidate:
         """After some passes over the samples, without an intercept, and with the best one beside their weights."""
         model = self.model
-        w, y = exact_steps(model, PASSES, self.seed)
+        w, y = exact_steps(model, PASSES * model.n, self.seed)
         self.passes += PASSES
         t = model.scores(w, np.zeros(model.outputs))
         c = model.best_intercept(t, rough=True)

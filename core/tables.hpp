@@ -1,0 +1,61 @@
+// Terms of whole tables, N x K: derivatives entry by entry, sums column by column.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "sum.hpp"
+#include "term.hpp"
+#include "threads.hpp"
+
+namespace coordwise {
+
+// A term at every entry: centres N x K and weights N, or none (0 and 1).
+struct Terms {
+  const Term& term;
+  std::size_t rows, columns;
+  const double* centers;
+  const double* weights;
+
+  double center(std::size_t e) const { return centers ? centers[e] : 0.0; }
+  double weight(std::size_t i) const { return weights ? weights[i] : 1.0; }
+  // Stretches of rows that are worth a thread.
+  std::size_t parts(std::size_t threads) const { return worth_starting(threads, rows * columns, 16384); }
+};
+
+// out = scale * s_i phi'(t_i; c_i), or phi''
+inline void derivatives(const Terms& of, const double* t, bool second, std::size_t threads, double* out) {
+  in_parts(of.rows, of.parts(threads), [=, &of](std::size_t, std::uint32_t from, std::uint32_t to) {
+    for (std::size_t i = from; i < to; ++i) {
+      for (std::size_t e = i * of.columns; e < (i + 1) * of.columns; ++e) {
+        const double c = of.center(e), s = of.weight(i);
+        out[e] = second ? of.term.curvature(t[e], c, s) : of.term.derivative(t[e], c, s);
+      }
+    }
+  });
+}
+
+// out_k = sum_i scale * s_i phi(t_ik; c_ik), or of the conjugates
+inline void sums(const Terms& of, const double* t, bool conjugate, std::size_t threads, double* out) {
+  const std::size_t parts = of.parts(threads), columns = of.columns;
+  std::vector<double> found(parts * columns);
+  in_parts(of.rows, parts, [&](std::size_t part, std::uint32_t from, std::uint32_t to) {
+    for (std::size_t k = 0; k < columns; ++k) {
+      Sum sum;
+      for (std::size_t i = from; i < to; ++i) {
+        const std::size_t e = i * columns + k;
+        const double c = of.center(e), s = of.weight(i);
+        sum.add(conjugate ? of.term.conjugate(t[e], c, s) : of.term.value(t[e], c, s));
+      }
+      found[part * columns + k] = sum.get();
+    }
+  });
+  for (std::size_t k = 0; k < columns; ++k) {
+    Sum sum;
+    for (std::size_t part = 0; part < parts; ++part) sum.add(found[part * columns + k]);
+    out[k] = sum.get();
+  }
+}
+
+}  // namespace coordwise
