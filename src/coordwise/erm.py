@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from coordwise.kernels import Terms
 from coordwise.losses import Loss, get_loss
-from coordwise.objectives import Local, Look, Objective, Sums, targets
+from coordwise.objectives import Local, Look, Objective, Sums, held_at_zero, targets
 from coordwise.penalties import ElasticNet, get_penalty
 from coordwise.results import Certificate
 from coordwise.rows import Rows, as_matrix
@@ -335,6 +335,10 @@ class PrimalERM(Objective):
         conjugates = terms.conjugate(share * y) - self._offset * share * y.sum(0) / self.problem.total
         # P + D with D = (1/W) sum phi*(y) + r*(-(1/W) A'y); r* vanishes at the scaled point
         return Certificate(value, np.maximum(value + conjugates, 0), self._at_zero, value)
+
+    def local_curvature(self, look: Look, slack: float, doubt: float) -> Local | None:
+        """See `held_at_zero`."""
+        return held_at_zero(self, look, doubt)
 
     def solution(self, image: FloatArray) -> None:
         """None: it is x itself."""

@@ -181,6 +181,24 @@ class Objective(ABC):
         return float(values[0]) if self.flat else values
 
 
+def held_at_zero(objective: Objective, look: Look, doubt: float) -> Local | None:
+    """Features at 0 are held while their slopes |g_j| are less than l1, by the part `doubt` of what may happen to them.
+
+    That is sqrt(2 L_j gap) at most: slopes are g_j = <a_j, y>/W for derivatives y of losses whose duals are strongly
+    convex, so that |y - y*| is bounded by the gap. None without an l1 penalty (or w >= 0).
+    """
+    terms = objective.coordinates
+    if not terms.shape.corners:
+        return None
+    curvature = objective.curvature
+    far = np.sqrt(2 * curvature[:, None] * np.maximum(look.certificate.gap, 0))
+    slope, away, places = terms.held(look.x, -look.g)
+    held = np.all((away == 0) & (slope > doubt * far), axis=1)
+    if held.all():  # somebody has to be drawn
+        held[:] = False
+    return Local(np.where(held, np.inf, np.where(curvature > 0, curvature, 1.0)), places)
+
+
 class LinearSystem(Objective):
     """Ax = b by row action: minimise over y in R^m   (1/2) |A'y|^2 - <b, y>;   the solution is x = A'y (section 2).
 

@@ -194,7 +194,7 @@ class LinearModel:
         return self.certified(w, c)[0]
 
     def certified(self, w: FloatArray, c: FloatArray | None = None) -> tuple[Candidate, FloatArray]:
-        """The candidate of `from_primal`, and v = -(1/W) A'y."""
+        """The candidate of `from_primal`, and -(1/W) A'y of the derivatives y, before they were scaled for l1."""
         t = self.scores(w, np.zeros(self.outputs))
         c = self.best_intercept(t) if c is None else c
         return self.certified_at(w, c, t + c)
@@ -206,14 +206,14 @@ class LinearModel:
         y = self.problem.terms.subgradients(np.ascontiguousarray(t))
         if self.intercept:
             y = self.feasible(y)
-        v = -self.problem.moments(y)
+        slopes = v = -self.problem.moments(y)
         if self.penalty.l2 == 0:
             share = feasible_share(self.penalty, -v)
             y, v = y * share, v * share
         value = self.value(w, t) if value is None else value
         if not self.intercept and self.penalty.l1 == 0 and not self.penalty.positive:
-            return Candidate(w, c, y, value, self.gap_at_derivatives(w, v)), v
-        return Candidate(w, c, y, value, np.maximum(value + self._dual(y, v), 0)), v
+            return Candidate(w, c, y, value, self.gap_at_derivatives(w, v)), slopes
+        return Candidate(w, c, y, value, np.maximum(value + self._dual(y, v), 0)), slopes
 
     def gap_at_derivatives(self, w: FloatArray, v: FloatArray) -> FloatArray:
         """P(w) + D(y) for y_i = s_i phi' at Aw, v = -(1/W) A'y and an l2 penalty, without intercept.

@@ -29,7 +29,7 @@ def polished(model: LinearModel, start: Candidate) -> Candidate:
     gram = Gram(model.columns.part(used), model.intercept)
     signs = np.sign(w[used])
     inside = np.ones(len(used), bool)
-    best = start
+    best, bent = start, None
     for _ in range(STEPS):
         t = model.problem.product(w[:, None])[:, 0] + c
         y = loss.derivative(t, b, s)
@@ -37,8 +37,10 @@ def polished(model: LinearModel, start: Candidate) -> Candidate:
         free = np.flatnonzero(inside)
         if model.intercept:
             gradient, free = np.append(gradient, y.sum() / total), np.append(free, len(used))
-        H = gram(np.asarray(loss.second_derivative(t, b, s), np.float64)) / total
-        H[np.arange(len(used)), np.arange(len(used))] += l2
+        curvature = np.asarray(loss.second_derivative(t, b, s), np.float64)
+        if bent is None or not np.array_equal(curvature, bent):
+            bent, H = curvature, gram(curvature) / total
+            H[np.arange(len(used)), np.arange(len(used))] += l2
         step = np.zeros(len(used) + model.intercept)
         step[free] = direction(H[np.ix_(free, free)], gradient[free])
         change = step[: len(used)]

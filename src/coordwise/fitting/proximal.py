@@ -19,7 +19,6 @@ from coordwise.validation import FloatArray
 
 __all__ = ["Descent", "proximal_newton"]
 
-EXACT = 10  # passes of exact steps, before momentum
 MODEL = 0.3  # what a model's gap is reduced to, relative to where its minimisation starts
 STEPS = 100
 FLAT = 1e-2  # curvature that a linear piece of the loss gets in a model, relative to the largest
@@ -43,32 +42,25 @@ class Descent:
         return self.entries >= self.most or time.perf_counter() >= self.until
 
     def minimise(self, objective: Quadratic, x0: FloatArray, goal: float) -> FloatArray:
-        """The minimiser to a gap of `goal`: exact steps first, momentum where they are slow."""
+        """The minimiser to a gap of `goal`, as far as the limits allow."""
+        left = (self.most - self.entries) / max(objective.rows.nnz, 1)
+        if left <= 0:
+            return x0
         at_zero = objective.value_at_zero
-        tol = max(goal / at_zero, 1e-15) if at_zero > 0 else 1.0
-        x = x0
-        for method, passes in (("sdca", EXACT), (self.method, np.inf)):
-            left = (self.most - self.entries) / max(objective.rows.nnz, 1)
-            if left <= 0:
-                break
-            seconds = None if np.isinf(self.until) else max(self.until - time.perf_counter(), 0.0)
-            result = solve(
-                objective,
-                method,
-                tol=tol,
-                max_passes=min(passes, left),
-                time_limit=seconds,
-                x0=x,
-                random_state=self.random_state,
-            )
-            self.results.append(result)
-            self.entries += result.passes * objective.rows.nnz
-            if result.status is Status.INTERRUPTED:
-                raise KeyboardInterrupt
-            x = np.asarray(result.x)
-            if result.converged:
-                break
-        return x
+        result = solve(
+            objective,
+            self.method,
+            tol=max(goal / at_zero, 1e-15) if at_zero > 0 else 1.0,
+            max_passes=left,
+            time_limit=None if np.isinf(self.until) else max(self.until - time.perf_counter(), 0.0),
+            x0=x0,
+            random_state=self.random_state,
+        )
+        self.results.append(result)
+        self.entries += result.passes * objective.rows.nnz
+        if result.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        return np.asarray(result.x)
 
 
 def proximal_newton(model: LinearModel, start: Candidate, goal: float, descent: Descent) -> Candidate:

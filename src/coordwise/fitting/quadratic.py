@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from coordwise.erm import shrink
 from coordwise.kernels import Terms
-from coordwise.objectives import Objective, Sums
+from coordwise.objectives import Local, Look, Objective, Sums, held_at_zero
 from coordwise.penalties import ElasticNet
 from coordwise.results import Certificate
 from coordwise.rows import Rows
@@ -159,6 +159,10 @@ class Quadratic(Objective):
         factor = np.clip(-slope / np.where(square > 0, square, 1.0), 0.0, most)
         gap = value + factor**2 / 2 * square + factor * slope
         return Certificate(value, np.maximum(gap, 0.0), self._at_zero, value)
+
+    def local_curvature(self, look: Look, slack: float, doubt: float) -> Local | None:
+        """See `held_at_zero`."""
+        return held_at_zero(self, look, doubt)
 
     def solution(self, image: FloatArray) -> None:
         """None: it is x itself."""

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from coordwise.fitting.interior import made_of_pieces
 from coordwise.fitting.krylov import worth_it
 from coordwise.fitting.model import LinearModel
 from coordwise.fitting.newton import FEW
 from coordwise.fitting.semismooth import has_straight_parts, weak_enough
+from coordwise.fitting.working import MANY, most_outside
 
 __all__ = ["STRATEGIES", "check_applies", "choose", "may_be_interior"]
 
 STRATEGIES = ("auto", "dual", "primal", "working_set", "gram", "newton", "interior", "krylov", "semismooth")
-EASY = 3.0  # mean curvature of the dual's smooth part, relative to the terms: exact steps over samples are fast
+EASY = 1.0  # mean curvature of the dual's smooth part, relative to the terms: exact steps over samples are fast
+KINKS = 3.0  # the same, for losses with kinks
 HARD = 1e5  # the same, for the hinge: of many samples most are held in corners, and steps over the others are fast
-TINY = 1e-4  # of the smallest l1 penalty with w = 0: working sets would be most of the features
 MOST = 10_000  # features whose dense Gram matrix fits into memory, where there is no other way
 
 
@@ -38,10 +37,10 @@ def choose(model: LinearModel) -> tuple[str, str]:
     if plain and has_straight_parts(model) and weak_enough(model):
         return "semismooth", "a weak penalty and losses with straight parts: Newton steps for the samples on bent ones"
     if loss.gamma > 0 and not plain and (penalty.l2 == 0 or model.intercept):
-        return "working_set", "smooth loss and an l1 penalty or w >= 0: coordinates are features, some at a time"
-    if loss.gamma > 0 and not plain and d > n:
-        return _with_both_penalties(model)
-    if may_be_interior(model) and _kappa(model) > (HARD if loss.shape.mirrored else EASY):
+        return _over_features(model)
+    if loss.gamma > 0 and not plain and d > n and not loss.shape.logistic and _kappa(model) / loss.gamma > EASY:
+        return _over_features(model)
+    if may_be_interior(model) and _kappa(model) > (HARD if loss.shape.mirrored else KINKS):
         return "interior", f"a loss with kinks and {d} <= {FEW} features: one Gram matrix per step"
     return "dual", "coordinates are samples"
 
@@ -57,17 +56,13 @@ def _kappa(model: LinearModel) -> float:
     return float(model.problem.rows("rows").norms2().mean() / (model.penalty.l2 * model.total))
 
 
-def _with_both_penalties(model: LinearModel) -> tuple[str, str]:
-    """For a smooth loss, an l1 and an l2 penalty, and more features than samples."""
-    terms, penalty = model.problem.terms, model.penalty
-    kappa = _kappa(model) / model.loss.gamma
-    if kappa <= EASY:
-        return "dual", f"coordinates are samples, whose curvature in the dual is {kappa:.2g} times that of their terms"
-    moments = model.problem.moments(terms.subgradients(np.zeros((model.n, model.outputs))))
-    share = penalty.l1 / max(float(np.abs(moments).max()), 1e-300)
-    if share <= TINY:
-        return "primal", f"the l1 penalty is {share:.1g} of what would make w zero: coordinates are all features"
-    return "working_set", "smooth loss and an l1 penalty: coordinates are features, some at a time"
+def _over_features(model: LinearModel) -> tuple[str, str]:
+    """For a smooth loss and a penalty with corners."""
+    if model.loss.name == "squared" and not model.intercept:
+        outside = most_outside(model)
+        if outside > MANY:
+            return "primal", f"{outside} features are outside of the l1 penalty at w = 0: coordinates are all of them"
+    return "working_set", "smooth loss and an l1 penalty or w >= 0: coordinates are features, some at a time"
 
 
 def _why_not(model: LinearModel, name: str) -> str:

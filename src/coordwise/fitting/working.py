@@ -13,16 +13,20 @@ from typing import Any
 
 import numpy as np
 
+from coordwise.erm import feasible_share
 from coordwise.fitting.gram import gram_solution
 from coordwise.fitting.model import Candidate, LinearModel
 from coordwise.fitting.polish import polished
 from coordwise.fitting.proximal import Descent, proximal_newton
 from coordwise.validation import FloatArray
 
-__all__ = ["FIRST", "nearest", "working_sets"]
+__all__ = ["FIRST", "MANY", "most_outside", "nearest", "working_sets"]
 
 FIRST = 100  # features of the first working set
 FULL = 0.8  # of a working set in use: it was too small
+MANY = (
+    4500  # features outside of the penalty at w = 0: about a tenth is in use at the end, too many to be solved exactly
+)
 EXACT = 450  # features up to which the squared loss is solved exactly, from a Gram matrix
 INNER, GOOD = 0.3, 0.02  # gap on a working set relative to the gap of the problem: at first, and on good sets
 
@@ -43,14 +47,15 @@ def working_sets(
     best, v = model.certified(w)
     sizes, last = np.zeros(model.outputs, int), np.full(model.outputs, model.d)
     inner = np.full(model.outputs, INNER)
+    many = start is None and model.loss.name == "squared" and most_outside(model, v) > MANY
     yield best
     while len(todo := np.flatnonzero(best.gap > tol * model.scale)) and not descent.spent:
         for k in todo:
             used = np.flatnonzero(w[:, k])
             more = 4 if len(used) > FULL * last[k] else 2
-            sizes[k] = last[k] = min(model.d, max(sizes[k], more * len(used), FIRST))
+            sizes[k] = last[k] = model.d if many else min(model.d, max(sizes[k], more * len(used), FIRST))
             which = nearest(model, v[:, k], used, int(sizes[k]))
-            goal = max(inner[k] * best.gap[k], tol * model.scale[k] / 2 if inner[k] >= GOOD else 0.0)
+            goal = max(0.0 if many else inner[k] * best.gap[k], tol * model.scale[k] / 2 if inner[k] >= GOOD else 0.0)
             part = model.restricted(which, int(k))
             here = part.from_primal(w[which, k][:, None])
             if model.loss.name == "squared" and len(which) <= EXACT:
@@ -58,7 +63,7 @@ def working_sets(
                 descent.entries += part.columns.nnz
             else:
                 reached = proximal_newton(part, here, goal, descent)
-                if inner[k] < INNER or len(which) == model.d:
+                if reached.gap[0] > tol * model.scale[k] / 2 and (inner[k] < INNER or len(which) == model.d):
                     reached = polished(part, reached)
             w[which, k] = reached.w[:, 0]
         found, v = model.certified(w)
@@ -75,6 +80,14 @@ def working_sets(
         yield best
 
 
+def most_outside(model: LinearModel, v: FloatArray | None = None) -> int:
+    """How many features have slopes v = -(1/W) A'y outside of the l1 penalty, at w = 0 unless v is given."""
+    if v is None:
+        t = model.best_intercept(np.zeros_like(model.b)) + np.zeros_like(model.b)
+        v = -model.problem.moments(model.problem.terms.subgradients(t))
+    return int(np.count_nonzero((v if model.penalty.positive else np.abs(v)) > model.penalty.l1, axis=0).max())
+
+
 def nearest(model: LinearModel, v: FloatArray, used: Any, size: int) -> Any:
     """The features in use and those nearest to |<a_j, y>|/W = l1, `size` of them, in order."""
     if size >= model.d:
@@ -83,7 +96,9 @@ def nearest(model: LinearModel, v: FloatArray, used: Any, size: int) -> Any:
         norms = model.columns.norms(model.weights, model.intercept)
         model.shared["norms"] = np.where(norms > 1e-12 * max(norms.max(), 1e-300), norms, np.inf)
     norms = model.shared["norms"]
-    away = (model.penalty.l1 - (v if model.penalty.positive else np.abs(v))) / norms
+    reach = v if model.penalty.positive else np.abs(v)
+    share = feasible_share(model.penalty, -v[:, None]) if model.penalty.l2 == 0 else 1.0
+    away = (model.penalty.l1 - share * reach) / norms
     away[np.isinf(norms)] = np.inf
     away[used] = -np.inf
     return np.sort(np.argpartition(away, size)[:size])

@@ -42,8 +42,8 @@ class Auto(Method):
         """See `Method.schedule`."""
         split = Split.of(objective)
         own = split.own[split.active]
-        strong = len(own) > 0 and own.min() > 0
-        if not objective.sigma_is_tight or not (strong or objective.coordinates.shape.corners):
+        strong = objective.sigma_is_tight and len(own) > 0 and own.min() > 0
+        if not (strong or objective.coordinates.shape.corners):
             return self._restarted(objective)
         exact = replace(SDCA().schedule(objective), description="sdca, before nu_acdm")
         ahead = NUACDM(sigma=1.0 if strong else "adaptive")
