@@ -343,7 +343,8 @@ NB_MODULE(_core, m) {
                   [&](const auto& rows) {
                     by_groups(outputs, [&](auto group, std::size_t first) {
                       certify<decltype(group)::width>(
-                          rows.count(), term, omega.data() + first, outputs, [&](std::uint32_t i) { return rows[i]; },
+                          rows.count(), term, omega.data() + first, outputs, 1,
+                          [&](std::uint32_t i) { return rows[i]; },
                           [=](std::uint32_t i, std::size_t k) { return at[i * outputs + first + k]; },
                           [=](std::uint32_t i, std::size_t k) { return c ? c[i * outputs + first + k] : 0.0; },
                           [=](std::uint32_t i) { return s ? s[i] : 1.0; }, found + first);

@@ -1,6 +1,7 @@
 // What the driver sees of a run, whatever the storage, the smooth part and the number of outputs.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -20,7 +21,7 @@ enum class Part : int { quadratic, separable, symmetric };
 // `image.derivative` (centres m x K, weights m); or B is symmetric and G(Bx) = <x, Bx>/2.
 struct Problem {
   std::size_t outputs = 1;
-  std::size_t threads = 1;  // over groups of outputs
+  std::size_t threads = 1;  // over groups of outputs, and what these leave over coordinates of a certificate
   Term coordinate;
   const double* centers = nullptr;  // N x K
   const double* weights = nullptr;  // N, or null for ones
@@ -30,6 +31,9 @@ struct Problem {
   Term image;
   const double* image_centers = nullptr;
   const double* image_weights = nullptr;
+
+  std::size_t groups() const { return std::max<std::size_t>(1, std::min(threads, outputs)); }
+  std::size_t threads_each() const { return std::max<std::size_t>(1, threads / groups()); }
 };
 
 // Whether the kernel copies the rows next to their coordinates, and in which precision (store.hpp): for a quadratic

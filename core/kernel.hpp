@@ -102,6 +102,7 @@ class Kernel final : public Engine {
         term_(problem.coordinate),
         weights_(problem.weights),
         stride_(problem.outputs),
+        threads_(problem.threads_each()),
         first_(first),
         prox_(plan.prox),
         momentum_(plan.momentum),
@@ -210,7 +211,7 @@ class Kernel final : public Engine {
   void certificate(const double* omega, Certificate* out, double* g) const override {
     const double behind = this->behind();
     certify<K>(
-        rows_.count(), term_, omega ? omega + first_ : nullptr, stride_,
+        rows_.count(), term_, omega ? omega + first_ : nullptr, stride_, threads_,
         [this](std::uint32_t i) { return coordinates_.row(coordinates_[i]); },
         [this, behind](std::uint32_t i, std::size_t k) { return at(i, k, behind); },
         [this](std::uint32_t i, std::size_t k) { return coordinates_[i].center[k]; },
@@ -343,7 +344,7 @@ class Kernel final : public Engine {
   Smooth smooth_;
   Term term_;
   const double* weights_;
-  std::size_t stride_, first_;
+  std::size_t stride_, threads_, first_;
   bool prox_;
   Momentum momentum_;
   double fold_below_;

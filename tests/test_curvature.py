@@ -289,3 +289,36 @@ def test_passes_count_the_exact_steps_too():
     assert np.all(np.diff(h.iterations) > 0)
     assert result.passes == h.passes[-1]
     assert result.iterations == h.iterations[-1]
+
+
+@pytest.mark.parametrize(("l1", "l2"), [(0.1, 0.0), (0.1, 1e-3), (0.01, 0.0)])
+def test_features_at_zero_are_held(l1, l2):
+    """Over the features, those that an l1 penalty keeps at 0 are not drawn; the solution is the same."""
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((60, 300))
+    b = A[:, :5].sum(1) + 0.1 * rng.standard_normal(60)
+    most = np.abs(A.T @ b).max() / 60
+    problem = cw.ERM(A, b, penalty=cw.penalties.ElasticNet(l1 * most, l2 * most))
+    found, plain = (cw.solve(problem.primal(), method, tol=1e-9, max_passes=1e5) for method in ("auto", "sdca"))
+    assert found.converged
+    assert "active set" in found.method or "sdca" in found.method
+    assert problem.gap(found.x, problem.dual_point(found.x)) <= 1.01e-9 * problem.value(np.zeros(300))
+    np.testing.assert_allclose(found.x, plain.x, atol=1e-4)
+    assert found.passes < plain.passes
+
+
+def test_a_feature_is_held_only_if_what_may_happen_does_not_move_it():
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((60, 300))
+    objective = cw.ERM(A, A[:, 0], penalty="l1", lam=0.3).primal()
+    x = np.zeros((300, 1))
+    x[1] = 1.0
+    g = A.T @ (A @ x - A[:, :1]) / 60
+    look = Look(x, g, objective.certify(x), 1.0, 1.0, False, False)
+    far = np.sqrt(2 * objective.curvature * look.certificate.gap)
+    for doubt in (0.0, 0.01, 0.1):
+        held = np.isinf(objective.local_curvature(look, 1.0, doubt).weights)
+        np.testing.assert_array_equal(held, (0.3 - np.abs(g[:, 0]) > doubt * far) & (x[:, 0] == 0))
+        assert 0 < held.sum() < 300
+    assert not np.isinf(objective.local_curvature(look, 1.0, 1e9).weights).any()
+    assert cw.ERM(A, A[:, 0], penalty="l2", lam=0.3).primal().local_curvature(look, 1.0, 0.0) is None

@@ -13,7 +13,7 @@ from coordwise.fitting.fit import fit
 from coordwise.fitting.model import LinearModel
 from coordwise.fitting.newton import newton
 from coordwise.fitting.rough import ENOUGH, PASSES, WORTH, rough_start
-from coordwise.fitting.weighted import BLOCK, Gram
+from coordwise.fitting.search import stretched
 from coordwise.kernels import Terms
 from coordwise.losses import LOSSES, get_loss
 
@@ -136,6 +136,23 @@ def test_values_fall_and_steps_that_do_not_descend_are_damped(monkeypatch):
     assert damping[-1] == 0
 
 
+def test_steps_along_exponential_tails_are_stretched(monkeypatch):
+    rng = np.random.default_rng(5)
+    A = rng.standard_normal((3000, 10))
+    b = np.sign(A @ rng.standard_normal(10))  # separable: with l2 -> 0 all losses become exponentials
+    model = LinearModel(cw.ERM(A, b, loss="logistic", lam=1e-9), False)
+    stretching = len(list(newton(model, 1e-8)))
+    monkeypatch.setattr(module, "stretched", lambda fall, first: 1.0)
+    assert stretching < 0.7 * len(list(newton(model, 1e-8)))
+
+
+def test_a_line_is_followed_while_it_falls_and_not_beyond_its_minimum():
+    assert stretched(lambda x: np.exp(-x), 1.0) == 4  # e^-4 is less than a tenth
+    assert stretched(lambda x: 1 - x, 1.0) == 1  # a parabola: a full step is right
+    assert 1 < stretched(lambda x: 1 - x / 1.5, 1.0) == pytest.approx(1.5)
+    assert stretched(lambda x: 1.0, 1.0) == 64  # a straight line has no minimum
+
+
 @pytest.mark.parametrize("loss", SMOOTH)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_compiled_curvatures_are_those_of_the_loss(loss, weighted):
@@ -147,26 +164,6 @@ def test_compiled_curvatures_are_those_of_the_loss(loss, weighted):
     terms = Terms(phi.shape, 0.25, b, s)
     expected = 0.25 * phi.second_derivative(t, b, 1.0 if s is None else s[:, None])
     np.testing.assert_allclose(terms.second_derivative(t), expected, rtol=1e-9)
-
-
-@pytest.mark.parametrize("store", [np.asarray, sp.csr_array, sp.csc_array])
-@pytest.mark.parametrize("intercept", [False, True])
-@pytest.mark.parametrize("kind", ["equal", "positive", "with zeros", "of both signs", "none"])
-def test_gram_matrices(store, intercept, kind):
-    rng = np.random.default_rng(0)
-    n = BLOCK + 100
-    A = rng.standard_normal((n, 5)) * (rng.random((n, 5)) < 0.2)
-    weights = {
-        "equal": np.full(n, 0.3),
-        "positive": rng.random(n) + 0.1,
-        "with zeros": rng.random(n) * (rng.random(n) < 0.5),
-        "of both signs": rng.standard_normal(n),
-        "none": np.zeros(n),
-    }[kind]
-    B = np.column_stack([A, np.ones(n)]) if intercept else A
-    for threads in (1, 2):
-        found = Gram(store(A), intercept, threads)(weights)
-        np.testing.assert_allclose(found, B.T @ (weights[:, None] * B), atol=1e-10)
 
 
 def test_singular_hessians_have_a_direction():

@@ -603,24 +603,6 @@ def test_products_refuse_wrong_shapes(make, by):
     check_products(rows, dense(), by)  # still in order
 
 
-@pytest.mark.parametrize("threads", [1, 3])
-@pytest.mark.parametrize("storage", [np.asarray, np.asfortranarray, sp.csr_array, sp.csc_array])
-def test_weighted_gram_matrix(storage, threads):
-    rng = np.random.default_rng(4)
-    A = np.where(rng.random((5000, 7)) < 0.5, rng.standard_normal((5000, 7)), 0.0)
-    weights = rng.standard_normal(5000)
-    weights[:100] = 0
-    gram = Rows(storage(A), "rows").gram(weights, threads)
-    np.testing.assert_allclose(gram, A.T @ (weights[:, None] * A), rtol=1e-12, atol=1e-9)
-    np.testing.assert_array_equal(gram, gram.T)
-
-
-def test_gram_matrix_checks_its_arguments():
-    matrix = Rows(np.ones((4, 2)), "rows")
-    with pytest.raises(ValueError, match="weights have the wrong length"):
-        matrix.gram(np.ones(3))
-
-
 @by_both
 @pytest.mark.parametrize("storage", [np.asarray, np.asfortranarray, sp.csr_array, sp.csc_array, np.float32])
 @pytest.mark.parametrize("width", [3, 200])
@@ -639,16 +621,3 @@ def test_what_the_norms_do_not_tell_is_looked_for(width, storage, by):
         for factor in (1e150, 1e-150):
             with pytest.raises(ValueError, match="squares leave the range"):
                 Rows(storage(factor * A), by)
-
-
-@pytest.mark.parametrize("store", [np.asarray, sp.csr_array])
-@pytest.mark.parametrize("outputs", [1, 3])
-@pytest.mark.parametrize("threads", [2, 7])
-def test_products_by_several_threads(store, outputs, threads):
-    rng = np.random.default_rng(0)
-    A = rng.standard_normal((40_000, 6)) * (rng.random((40_000, 6)) < 0.5)
-    rows = Rows(store(A))
-    v, u = rng.standard_normal((6, outputs)), rng.standard_normal((40_000, outputs))
-    np.testing.assert_array_equal(rows.dots(v, threads), rows.dots(v))
-    np.testing.assert_allclose(rows.combine(u, threads), rows.combine(u), rtol=1e-10, atol=1e-10)
-    np.testing.assert_allclose(rows.combine(u, threads), A.T @ u, rtol=1e-10, atol=1e-10)

@@ -10,7 +10,7 @@ namespace coordwise {
 template <class Rows>
 std::unique_ptr<Engine> make_engine(const Rows& rows, const Problem& problem, const Plan& plan,
                                     const IndexStream& stream, const double* x0, const double* image0) {
-  const std::size_t threads = std::max<std::size_t>(1, std::min(problem.threads, problem.outputs));
+  const std::size_t threads = problem.groups();
   std::vector<std::vector<std::unique_ptr<Engine>>> shares(threads);
   for (std::size_t t = 0; t < threads; ++t) {
     const std::size_t from = problem.outputs * t / threads, to = problem.outputs * (t + 1) / threads;

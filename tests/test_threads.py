@@ -1,0 +1,127 @@
+"""Products, Gram matrices, sums of terms and certificates by several threads."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import coordwise as cw
+from coordwise.fitting import weighted
+from coordwise.fitting.weighted import Gram
+from coordwise.kernels import Terms
+from coordwise.losses import get_loss
+from coordwise.methods import SDCA
+from coordwise.recording import start
+from coordwise.rows import Rows
+
+
+@pytest.mark.parametrize("store", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("outputs", [1, 3])
+@pytest.mark.parametrize("threads", [2, 7])
+def test_products_by_several_threads(store, outputs, threads):
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((40_000, 6)) * (rng.random((40_000, 6)) < 0.5)
+    rows = Rows(store(A))
+    v, u = rng.standard_normal((6, outputs)), rng.standard_normal((40_000, outputs))
+    np.testing.assert_array_equal(rows.dots(v, threads), rows.dots(v))
+    np.testing.assert_allclose(rows.combine(u, threads), rows.combine(u), rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(rows.combine(u, threads), A.T @ u, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("beside", [0, 1, 9])
+@pytest.mark.parametrize("width", [1, 7, 8, 21])
+@pytest.mark.parametrize("storage", [np.asarray, np.asfortranarray, np.float32, sp.csr_array, sp.csc_array])
+def test_weighted_gram_matrix(storage, width, beside, threads):
+    rng = np.random.default_rng(4)
+    A = np.where(rng.random((5000, width)) < 0.5, rng.standard_normal((5000, width)), 0.0)
+    more = rng.standard_normal((5000, beside)) if beside else None
+    weights = rng.standard_normal(5000)
+    weights[:100] = weights[-70:] = 0
+    gram = Rows(storage(A), "rows").gram(weights, threads, more)
+    whole = A.astype(np.float32).astype(float) if storage is np.float32 else A
+    whole = whole if more is None else np.column_stack([whole, more])
+    np.testing.assert_allclose(gram, whole.T @ (weights[:, None] * whole), rtol=1e-12, atol=1e-9)
+    np.testing.assert_array_equal(gram, gram.T)
+
+
+def test_a_gram_matrix_of_rows_that_all_weigh_nothing():
+    np.testing.assert_array_equal(Rows(np.ones((130, 3))).gram(np.zeros(130), 2), np.zeros((3, 3)))
+
+
+def test_gram_matrix_checks_its_arguments():
+    matrix = Rows(np.ones((4, 2)), "rows")
+    with pytest.raises(ValueError, match="weights have the wrong length"):
+        matrix.gram(np.ones(3))
+    with pytest.raises(ValueError, match="columns beside have the wrong shape"):
+        matrix.gram(np.ones(4), 1, np.ones((3, 1)))
+
+
+@pytest.mark.parametrize("store", [np.asarray, sp.csr_array, sp.csc_array])
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("kind", ["equal", "positive", "with zeros", "of both signs", "none"])
+def test_gram_matrices(store, intercept, kind):
+    rng = np.random.default_rng(0)
+    n = weighted.BLOCK + 100
+    A = rng.standard_normal((n, 5)) * (rng.random((n, 5)) < 0.2)
+    weights = {
+        "equal": np.full(n, 0.3),
+        "positive": rng.random(n) + 0.1,
+        "with zeros": rng.random(n) * (rng.random(n) < 0.5),
+        "of both signs": rng.standard_normal(n),
+        "none": np.zeros(n),
+    }[kind]
+    B = np.column_stack([A, np.ones(n)]) if intercept else A
+    for threads in (1, 2):
+        found = Gram(store(A), intercept, threads)(weights)
+        np.testing.assert_allclose(found, B.T @ (weights[:, None] * B), atol=1e-10)
+
+
+@pytest.mark.parametrize("store", [np.asarray, np.float32, sp.csr_array])
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("wide", [1000, 5])  # features from where BLAS takes over
+def test_gram_matrices_with_further_columns(store, intercept, wide, monkeypatch):
+    monkeypatch.setattr(weighted, "WIDE", wide)
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((6000, 6)) * (rng.random((6000, 6)) < 0.2)
+    A = A.astype(np.float32).astype(float)
+    b, h = rng.standard_normal((6000, 2)), rng.standard_normal(6000)
+    h[rng.random(6000) < 0.3] = 0
+    whole = np.column_stack([A, np.ones((6000, int(intercept))), b])
+    gram = Gram(store(A), intercept, 2)
+    np.testing.assert_allclose(gram(h, b), whole.T @ (h[:, None] * whole), rtol=1e-10, atol=1e-9)
+    np.testing.assert_allclose(gram(h), gram(h, b)[:-2, :-2], rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared", "squared_hinge", "l2l1"])
+@pytest.mark.parametrize("outputs", [1, 3])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_terms_by_several_threads(loss, outputs, weighted):
+    rng = np.random.default_rng(0)
+    t, b = rng.standard_normal((50_000, outputs)), np.sign(rng.standard_normal((50_000, outputs)))
+    s = rng.random(50_000) if weighted else None
+    one, three = (Terms(get_loss(loss).shape, 0.5, b, s, threads) for threads in (1, 3))
+    y = one.subgradients(t)
+    np.testing.assert_array_equal(three.derivative(t), one.derivative(t))
+    np.testing.assert_array_equal(three.second_derivative(t), one.second_derivative(t))
+    np.testing.assert_array_equal(three.subgradients(t), y)
+    np.testing.assert_allclose(three.value(t), one.value(t), rtol=1e-14)
+    np.testing.assert_allclose(three.conjugate(y), one.conjugate(y), rtol=1e-13)
+
+
+@pytest.mark.parametrize("threads", [2, 5])
+@pytest.mark.parametrize("outputs", [1, 3])
+@pytest.mark.parametrize("store", [np.asarray, sp.csr_array])
+def test_certificates_do_not_depend_on_threads(store, outputs, threads):
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((9001, 5)) * (rng.random((9001, 5)) < 0.5)
+    objective = cw.ERM(store(A), np.sign(rng.standard_normal((9001, outputs))), loss="logistic", lam=1e-3).dual()
+    found = []
+    for count in (1, threads):
+        run = start(objective, SDCA().schedule(objective), 0, objective.start(None), count)
+        run.advance(steps=9001)
+        g = np.full((9001, outputs), np.nan)
+        found.append((objective.certify_run(run, g), g, run.point()))
+    (one, g, x), (other, same_g, _) = found
+    np.testing.assert_array_equal(other.gap, one.gap)
+    np.testing.assert_array_equal(same_g, g)
+    np.testing.assert_allclose(one.gap, objective.certify(x).gap, rtol=1e-9)
