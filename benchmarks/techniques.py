@@ -24,16 +24,17 @@ import scipy.sparse as sp
 import coordwise as cw
 from coordwise import curvature, methods
 from coordwise.datasets import load
-from coordwise.erm import DualERM
+from coordwise.erm import DualERM, PrimalERM
 from coordwise.fitting import fit as fitting
 from coordwise.fitting import newton, semismooth, working
 from coordwise.fitting.fit import fit
 from coordwise.fitting.model import LinearModel
+from coordwise.fitting.quadratic import Quadratic
 from coordwise.kernels import NO_PACKING, PACK_IN_SINGLE
 from coordwise.recording import start
 from coordwise.rows import Rows
 
-Switch = Callable[[], Any]
+Switch = Callable[[], Any] | str  # a patch, or the name of another strategy
 
 
 @contextmanager
@@ -59,18 +60,32 @@ def accelerated_soon() -> Iterator[None]:
 
 
 @contextmanager
-def scipy_products() -> Iterator[None]:
-    """Gram matrices of sparse rows by scipy's sparse product."""
+def library_products() -> Iterator[None]:
+    """Gram matrices by scipy's sparse product, or by BLAS."""
 
-    def gram(self: Rows, weights: Any, threads: int = 1) -> Any:
+    def gram(self: Rows, weights: Any, threads: int = 1, beside: Any = None) -> Any:
+        if self.dense is not None:
+            root = np.sqrt(weights)[:, None] * (self.dense if beside is None else np.hstack([self.dense, beside]))
+            return root.T @ root
         A = sp.csr_array(self.arrays, shape=(self.count, self.width))
+        A = A if beside is None else sp.hstack([A, sp.csr_array(beside)], format="csr")
         return (A.T @ (sp.diags_array(weights) @ A)).toarray()
 
     with mock.patch.object(Rows, "gram", gram):
         yield
 
 
-OVER_SAMPLES: dict[str, Switch] = {
+@contextmanager
+def features_drawn() -> Iterator[None]:
+    """No feature is held at zero."""
+    with (
+        mock.patch.object(PrimalERM, "local_curvature", return_value=None),
+        mock.patch.object(Quadratic, "local_curvature", return_value=None),
+    ):
+        yield
+
+
+OVER_SAMPLES: dict[str, Callable[[], Any]] = {
     "everything": nullcontext,
     "few exact steps": accelerated_soon,
     "no active sets": everyone_drawn,
@@ -81,26 +96,29 @@ OVER_SAMPLES: dict[str, Switch] = {
 FEW_FEATURES: dict[str, Switch] = {
     "everything": nullcontext,
     "start at zero": lambda: mock.patch.object(fitting, "rough_start", return_value=(None, 0.0)),
+    "steps not stretched": lambda: mock.patch.object(newton, "stretched", return_value=1.0),
     "no damping": lambda: mock.patch.object(newton, "TRIALS", 1),
     "derivatives as duals": lambda: mock.patch.object(newton, "FALL", 0.0),
-    "Gram by scipy": scipy_products,
-    "over the samples": nullcontext,
+    "Gram by scipy or BLAS": library_products,
+    "over the samples": "dual",
 }
 KINKS: dict[str, Switch] = {
     "everything": nullcontext,
     "start at zero": lambda: mock.patch.object(fitting, "rough_start", return_value=(None, 0.0)),
-    "over the samples": nullcontext,
+    "over the samples": "dual",
 }
-WEAK: dict[str, Switch] = {"everything": nullcontext, "over the samples": nullcontext}
+WEAK: dict[str, Switch] = {"everything": nullcontext, "over the samples": "dual"}
 STRAIGHT: dict[str, Switch] = {
     "everything": nullcontext,
     "duals not solved for": lambda: mock.patch.object(semismooth, "WORTH", 0.0),
-    "over the samples": nullcontext,
+    "over the samples": "dual",
 }
 SPARSE: dict[str, Switch] = {
     "everything": nullcontext,
     "no exact small sets": lambda: mock.patch.object(working, "EXACT", 0),
-    "all features at once": nullcontext,
+    "nobody held at zero": features_drawn,
+    "working sets": "working_set",
+    "all features": "primal",
 }
 
 
@@ -112,6 +130,11 @@ def news20(normalised: bool) -> tuple[Any, Any]:
         A = sp.csr_array(sp.diags_array(1 / np.where(norms > 0, norms, 1.0)) @ A)
         A.sort_indices()
     return A, data.b
+
+
+def standardised(A: Any) -> Any:
+    dense = A.toarray()
+    return (dense - dense.mean(0)) / np.where(dense.std(0) > 0, dense.std(0), 1.0)
 
 
 def timed(run: Callable[[], Any], repeats: int) -> tuple[float, Any]:
@@ -146,15 +169,15 @@ def over_samples(args: argparse.Namespace) -> None:
                 print(f"{title:46}" + "".join(f"{cell:>25}" for cell in cells), flush=True)
 
 
-def by_fitting(args: argparse.Namespace, title: str, switches: dict[str, Switch], rows: Any, last: str) -> None:
-    """Seconds of `fit`; the last column is another strategy."""
+def by_fitting(args: argparse.Namespace, title: str, switches: dict[str, Switch], rows: Any) -> None:
+    """Seconds of `fit`."""
     print(f"\n{title}, seconds to a gap of {args.tol:g} P(0)")
     print(f"{'':46}" + "".join(f"{name:>22}" for name in switches))
     for name, make in rows:
         cells = []
-        for k, switch in enumerate(switches.values()):
-            strategy = last if k == len(switches) - 1 else "auto"
-            with switch():
+        for switch in switches.values():
+            strategy, patched = (switch, nullcontext) if isinstance(switch, str) else ("auto", switch)
+            with patched():
                 seconds, result = timed(
                     lambda make=make, strategy=strategy: fit(
                         LinearModel(make(), False), tol=args.tol, strategy=strategy, max_passes=1e5, time_limit=10
@@ -172,8 +195,7 @@ def limits() -> None:
     print(f"\nThe limit: memory is read in order at {1e-9 / reading:.1f} GB/s")
     print(f"{'':30}{'bytes a pass':>16}{'read in':>12}{'a pass takes':>16}{'certificate':>14}{'of the limit':>14}")
     covtype = load("covtype")
-    dense = covtype.A.toarray()
-    dense = (dense - dense.mean(0)) / np.where(dense.std(0) > 0, dense.std(0), 1.0)
+    dense = standardised(covtype.A)
     w8a = load("w8a")
     for name, (A, b) in {
         "news20 raw": news20(False),
@@ -217,15 +239,16 @@ def main() -> None:
 
     some = rows_of("w8a", w8a.A, w8a.b, ("logistic", "squared_hinge"), (1.0, 1e-2, 1e-4))
     some += rows_of("covtype", covtype.A, covtype.b, ("logistic",), (1.0, 1e-2, 1e-4))
-    by_fitting(args, "Few features", FEW_FEATURES, some, "dual")
+    some += rows_of("covtype standardised", standardised(covtype.A), covtype.b, ("logistic",), (1.0, 1e-2, 1e-4))
+    by_fitting(args, "Few features", FEW_FEATURES, some)
     some = rows_of("w8a", w8a.A, w8a.b, ("l2l1", "hinge"), (1.0, 1e-2, 1e-4))
-    by_fitting(args, "Few features and losses with kinks", KINKS, some, "dual")
+    by_fitting(args, "Few features and losses with kinks", KINKS, some)
     A, b = news20(True)
     some = rows_of("news20 normalised", A, b, ("squared",), (1e-2, 1e-4))
-    by_fitting(args, "Weak penalties", WEAK, some, "dual")
+    by_fitting(args, "Weak penalties", WEAK, some)
     some = rows_of("news20 normalised", A, b, ("squared_hinge",), (1e-4, 1e-6))
     some = rows_of("news20 raw", *news20(False), ("squared_hinge",), (1e-2, 1e-4, 1e-6)) + some
-    by_fitting(args, "Weak penalties and losses with straight parts", STRAIGHT, some, "dual")
+    by_fitting(args, "Weak penalties and losses with straight parts", STRAIGHT, some)
     largest = float(np.abs(A.T @ b).max()) / len(b)
     rows = [
         (
@@ -234,7 +257,7 @@ def main() -> None:
         )
         for part in (10, 100, 1000)
     ]
-    by_fitting(args, "Few of many features", SPARSE, rows, "primal")
+    by_fitting(args, "Few of many features", SPARSE, rows)
     limits()
 
 

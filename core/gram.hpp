@@ -41,21 +41,31 @@ void gram(const Rows& rows, const double* weights, const double* beside, std::si
           double* out) {
   const std::size_t M = rows.width() + extra, parts = worth_starting(threads, rows.count(), 1024);
   std::fill(out, out + M * M, 0.0);
-  std::vector<std::vector<double>> others(parts - 1);
-  for (auto& other : others) other.assign(M * M, 0.0);
-  in_parts(rows.count(), parts, [&](std::size_t part, std::uint32_t from, std::uint32_t to) {
-    double* sum = part == 0 ? out : others[part - 1].data();
-    if constexpr (Rows::sparse) {
-      add_sparse_gram(rows, weights, beside, extra, from, to, sum);
-    } else {
-      add_dense_gram(rows, weights, beside, extra, from, to, sum);
+  if constexpr (Rows::sparse) {
+    std::vector<std::vector<double>> others(parts - 1);
+    for (auto& other : others) other.assign(M * M, 0.0);
+    in_parts(rows.count(), parts, [&](std::size_t part, std::uint32_t from, std::uint32_t to) {
+      add_sparse_gram(rows, weights, beside, extra, from, to, part == 0 ? out : others[part - 1].data());
+    });
+    for (const auto& other : others) {
+      for (std::size_t e = 0; e < M * M; ++e) out[e] += other[e];
     }
-  });
-  for (const auto& other : others) {
-    for (std::size_t e = 0; e < M * M; ++e) out[e] += other[e];
-  }
-  for (std::size_t j = 0; j < M; ++j) {
-    for (std::size_t k = j + 1; k < M; ++k) out[k * M + j] = out[j * M + k] += out[k * M + j];
+    for (std::size_t j = 0; j < M; ++j) {
+      for (std::size_t k = j + 1; k < M; ++k) out[k * M + j] = out[j * M + k] += out[k * M + j];
+    }
+  } else {
+    std::vector<Tiles> tiles(parts, Tiles(M));
+    in_parts(rows.count(), parts, [&](std::size_t part, std::uint32_t from, std::uint32_t to) {
+      add_dense_gram(rows, weights, beside, extra, from, to, tiles[part]);
+    });
+    for (const Tiles& part : tiles) {
+      for (std::size_t j = 0; j < M; ++j) {
+        for (std::size_t k = j; k < M; ++k) out[j * M + k] += part.sum[j * part.stride + k];
+      }
+    }
+    for (std::size_t j = 0; j < M; ++j) {
+      for (std::size_t k = j + 1; k < M; ++k) out[k * M + j] = out[j * M + k];
+    }
   }
 }
 

@@ -21,7 +21,7 @@ struct Terms {
   double center(std::size_t e) const { return centers ? centers[e] : 0.0; }
   double weight(std::size_t i) const { return weights ? weights[i] : 1.0; }
   // Stretches of rows that are worth a thread.
-  std::size_t parts(std::size_t threads) const { return worth_starting(threads, rows * columns, 16384); }
+  std::size_t parts(std::size_t threads) const { return worth_starting(threads, rows * columns, 24576); }
 };
 
 // out = scale * s_i phi'(t_i; c_i), or phi''

@@ -58,16 +58,27 @@ inline void add_block(const double* plain, const double* weighted, std::size_t s
   if (has_avx512) return add_tiles_avx512(plain, weighted, stride, sum);
   if (has_avx2) return add_tiles_avx2(plain, weighted, stride, sum);
 #endif
-  add_tiles<COORDWISE_DISPATCH ? 2 : 4>(plain, weighted, stride, sum);  // as many as registers without AVX, or elsewhere
+  add_tiles<COORDWISE_DISPATCH ? 2 : 4>(plain, weighted, stride, sum);  // what registers hold without AVX, or elsewhere
 }
 
-// The upper triangle of sum_i weight_i c_i c_i' over the rows from .. to - 1, c_i = (b_i, beside_i), added to
-// out (M x M), M = m + extra.
+// What one thread needs for M columns.
+struct Tiles {
+  explicit Tiles(std::size_t M)
+      : stride((M + panel - 1) / panel * panel),
+        plain(block_rows * stride),
+        weighted(block_rows * stride),
+        sum(stride * stride) {}
+  std::size_t stride;
+  std::vector<double> plain, weighted, sum;
+};
+
+// The tiles on and above the diagonal of sum_i weight_i c_i c_i' over the rows from .. to - 1, c_i = (b_i, beside_i),
+// added to tiles.sum.
 template <class Rows>
 void add_dense_gram(const Rows& rows, const double* weights, const double* beside, std::size_t extra,
-                    std::uint32_t from, std::uint32_t to, double* out) {
-  const std::size_t m = rows.width(), M = m + extra, stride = (M + panel - 1) / panel * panel;
-  std::vector<double> plain(block_rows * stride), weighted(block_rows * stride), sum(stride * stride);
+                    std::uint32_t from, std::uint32_t to, Tiles& tiles) {
+  const std::size_t m = rows.width(), M = m + extra;
+  auto& [stride, plain, weighted, sum] = tiles;
   std::size_t r = 0;
   auto write = [&](std::size_t j, double value, double weight) {
     const std::size_t at = j / panel * (panel * block_rows) + r * panel + j % panel;
@@ -95,9 +106,6 @@ void add_dense_gram(const Rows& rows, const double* weights, const double* besid
       add_block(plain.data(), weighted.data(), stride, sum.data());
       r = 0;
     }
-  }
-  for (std::size_t j = 0; j < M; ++j) {
-    for (std::size_t k = j; k < M; ++k) out[j * M + k] += sum[j * stride + k];
   }
 }
 

@@ -291,17 +291,19 @@ def test_passes_count_the_exact_steps_too():
     assert result.iterations == h.iterations[-1]
 
 
-@pytest.mark.parametrize(("l1", "l2"), [(0.1, 0.0), (0.1, 1e-3), (0.01, 0.0)])
-def test_features_at_zero_are_held(l1, l2):
+@pytest.mark.parametrize(("l1", "l2"), [(0.1, 0.0), (0.1, 1e-3), (0.3, 0.0)])
+def test_features_at_zero_are_held(l1, l2, monkeypatch):
     """Over the features, those that an l1 penalty keeps at 0 are not drawn; the solution is the same."""
     rng = np.random.default_rng(0)
     A = rng.standard_normal((60, 300))
     b = A[:, :5].sum(1) + 0.1 * rng.standard_normal(60)
     most = np.abs(A.T @ b).max() / 60
     problem = cw.ERM(A, b, penalty=cw.penalties.ElasticNet(l1 * most, l2 * most))
-    found, plain = (cw.solve(problem.primal(), method, tol=1e-9, max_passes=1e5) for method in ("auto", "sdca"))
+    found = cw.solve(problem.primal(), tol=1e-9, max_passes=1e5)
+    monkeypatch.setattr(type(problem.primal()), "local_curvature", lambda *_: None)
+    plain = cw.solve(problem.primal(), tol=1e-9, max_passes=1e5)
     assert found.converged
-    assert "active set" in found.method or "sdca" in found.method
+    assert plain.converged
     assert problem.gap(found.x, problem.dual_point(found.x)) <= 1.01e-9 * problem.value(np.zeros(300))
     np.testing.assert_allclose(found.x, plain.x, atol=1e-4)
     assert found.passes < plain.passes

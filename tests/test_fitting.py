@@ -268,6 +268,7 @@ def test_what_a_refusal_advises_works(penalty, intercept, cure):
         ("squared", 1e-9, 0.0, "primal"),
         ("logistic", 0.5, 1e-3, "dual"),
         ("logistic", 1e-9, 1e-3, "dual"),
+        ("logistic", 0.5, 1e-9, "working_set"),
         ("logistic", 0.5, 0.0, "working_set"),
     ],
 )

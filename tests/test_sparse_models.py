@@ -254,3 +254,51 @@ def test_columns_from_rows_are_those_of_the_transposed_matrix(center):
     for _ in range(OFTEN + 2):  # from the rows first, then from the matrix transposed
         which = np.sort(rng.permutation(20)[:2])
         np.testing.assert_array_equal(by_rows.part(which).toarray(), A.toarray()[:, which])
+
+
+def many_features():
+    """More features outside of a weak l1 penalty than working sets are for, and an intercept."""
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((60, 6000))
+    problem = cw.ERM(A, A[:, 0] + rng.standard_normal(60) + 3, penalty="l1", lam=1e-3)
+    return LinearModel(problem, True)
+
+
+def test_a_callback_can_end_the_one_round_over_all_features():
+    model, seen = many_features(), []
+
+    def stop(progress):
+        seen.append(progress)
+        return len(seen) == 3
+
+    found = fit(model, tol=1e-9, callback=stop)
+    assert found.strategy.startswith("working_set")
+    assert found.status is Status.STOPPED
+    assert np.count_nonzero(found.w) > 0
+    assert len(found.results) == 1
+    assert found.gap[0] < model.scale[0]
+
+
+def test_ctrl_c_keeps_what_the_one_round_over_all_features_has_reached():
+    model, seen = many_features(), []
+
+    def interrupt(progress):
+        seen.append(progress)
+        if len(seen) == 3:
+            raise KeyboardInterrupt
+
+    found = fit(model, tol=1e-9, callback=interrupt)
+    assert found.status is Status.INTERRUPTED
+    assert np.count_nonzero(found.w) > 0
+    np.testing.assert_allclose(found.gap, model.recertified(found.candidate).gap, rtol=1e-9)
+
+
+def test_a_weak_penalty_on_many_features_and_an_intercept():
+    model = many_features()
+    found = fit(model, tol=1e-8, max_passes=1e5)
+    assert found.converged
+    other = fit(model.penalised(model.penalty), tol=1e-8, max_passes=1e5, start=model.from_primal(0.9 * found.w))
+    np.testing.assert_allclose(found.value, other.value, atol=2e-8 * model.scale[0])
+    tightest = fit(model, tol=0.0, max_passes=1e5)  # ends where rounding does
+    assert tightest.passes < 1e5
+    assert tightest.gap[0] <= 1e-12 * model.scale[0]

@@ -1,11 +1,17 @@
 """Products, Gram matrices, sums of terms and certificates by several threads."""
 
+import os
+import signal
+import threading
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 import coordwise as cw
 from coordwise.fitting import weighted
+from coordwise.fitting.blas import one_blas_thread
+from coordwise.fitting.moments import Moments
 from coordwise.fitting.weighted import Gram
 from coordwise.kernels import Terms
 from coordwise.losses import get_loss
@@ -97,8 +103,8 @@ def test_gram_matrices_with_further_columns(store, intercept, wide, monkeypatch)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_terms_by_several_threads(loss, outputs, weighted):
     rng = np.random.default_rng(0)
-    t, b = rng.standard_normal((50_000, outputs)), np.sign(rng.standard_normal((50_000, outputs)))
-    s = rng.random(50_000) if weighted else None
+    t, b = rng.standard_normal((200_000, outputs)), np.sign(rng.standard_normal((200_000, outputs)))
+    s = rng.random(200_000) if weighted else None
     one, three = (Terms(get_loss(loss).shape, 0.5, b, s, threads) for threads in (1, 3))
     y = one.subgradients(t)
     np.testing.assert_array_equal(three.derivative(t), one.derivative(t))
@@ -108,12 +114,12 @@ def test_terms_by_several_threads(loss, outputs, weighted):
     np.testing.assert_allclose(three.conjugate(y), one.conjugate(y), rtol=1e-13)
 
 
-@pytest.mark.parametrize("threads", [2, 5])
+@pytest.mark.parametrize("threads", [2, 7])
 @pytest.mark.parametrize("outputs", [1, 3])
 @pytest.mark.parametrize("store", [np.asarray, sp.csr_array])
 def test_certificates_do_not_depend_on_threads(store, outputs, threads):
     rng = np.random.default_rng(0)
-    A = rng.standard_normal((9001, 5)) * (rng.random((9001, 5)) < 0.5)
+    A = rng.standard_normal((9001, 15)) * (rng.random((9001, 15)) < 0.5)  # enough entries to be packed
     objective = cw.ERM(store(A), np.sign(rng.standard_normal((9001, outputs))), loss="logistic", lam=1e-3).dual()
     found = []
     for count in (1, threads):
@@ -125,3 +131,63 @@ def test_certificates_do_not_depend_on_threads(store, outputs, threads):
     np.testing.assert_array_equal(other.gap, one.gap)
     np.testing.assert_array_equal(same_g, g)
     np.testing.assert_allclose(one.gap, objective.certify(x).gap, rtol=1e-9)
+
+
+def test_many_targets_are_not_columns_of_the_gram_matrix():
+    rng = np.random.default_rng(0)
+    A, b = rng.standard_normal((50, 3)), rng.standard_normal((50, 40))
+    s = rng.random(50)
+    many = Moments.of(A, b, s)
+    few = [Moments.of(A, b[:, k : k + 1], s) for k in range(40)]
+    assert many.gram.shape == (3, 3)
+    np.testing.assert_allclose(many.cross, np.hstack([one.cross for one in few]), rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(many.sums, few[0].sums)
+
+
+def test_blas_threads_come_back_when_the_last_is_done():
+    threadpoolctl = pytest.importorskip("threadpoolctl")
+
+    def counts():
+        return {entry["num_threads"] for entry in threadpoolctl.threadpool_info() if entry["user_api"] == "blas"}
+
+    before = counts()
+    first, second = one_blas_thread(), one_blas_thread()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert counts() == {1}
+    second.__exit__(None, None, None)
+    assert counts() == before
+
+
+def products(rows, v, threads, found, at):
+    for _ in range(20):
+        found[at] = rows.dots(v, threads)
+
+
+def test_several_callers_at_once():
+    """Threads are lent to one caller at a time; the others do their work themselves."""
+    rng = np.random.default_rng(0)
+    rows, v = Rows(rng.standard_normal((40_000, 6))), rng.standard_normal((6, 1))
+    found = [None] * 4
+    callers = [threading.Thread(target=products, args=(rows, v, 1 + at, found, at)) for at in range(4)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    for one in found:
+        np.testing.assert_array_equal(one, rows.dots(v))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork.*:DeprecationWarning")
+def test_threads_after_a_fork():
+    rng = np.random.default_rng(0)
+    rows, v = Rows(rng.standard_normal((40_000, 6))), rng.standard_normal((6, 1))
+    before = rows.dots(v, 3)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)  # threads that do not come: better killed than waited for
+        os._exit(0 if np.array_equal(rows.dots(v, 3), before) else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    np.testing.assert_array_equal(rows.dots(v, 3), before)

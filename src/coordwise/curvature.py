@@ -13,6 +13,10 @@ of its own. For those that are not held so, slope |y| makes up for a parabola as
 (quad/W) (1 + 2 slope/(quad away)), slope taken smaller by what t_i may still move, which is a part (slack/100) of |a_i|
 sqrt(2 gap/l2), and `away` larger by slack.
 
+Features under an l1 penalty have such corners too: w_j = 0, while the slope |g_j| is less than l1. Over the features of
+a primal problem (`coordwise.objectives.held_at_zero`) those at 0 are held that an exact step would leave there; nothing
+is known of the curvature of the others, which is as with kinks.
+
 A run begins with exact steps, which need no constants and are fast while the error is large, on the active set as soon
 as there is one. At the first look scores have much of their way before them: a y_i is held there only if `EARLY` of
 what the gap proves possible would not move it, and exact steps go on. So they do when they are about to be done: to

@@ -19,7 +19,8 @@ callbacks : callable or list of callables, default=None
     Called with a `coordwise.Progress` at every record; the fit ends when one returns True. Callbacks of
     ``sklearn.callback`` are set with ``set_callbacks``.
 n_jobs : int, default=None
-    Threads over groups of outputs; over folds, for estimators that end in CV. -1 is all processors, -2 all but one.
+    Threads over groups of outputs, and for products with the data, Gram matrices and certificates; over folds, for
+    estimators that end in CV. -1 is all processors, -2 all but one.
 
 Ridge, Lasso, ElasticNet and L2L1Regressor have ``path(X, y, alphas)``: the models for a grid of alphas.
 LogisticRegression has ``path(X, y, Cs)``.

@@ -26,6 +26,7 @@ from coordwise.fitting.semismooth import Semismooth
 from coordwise.fitting.strategies import STRATEGIES, check_applies, choose, may_be_interior
 from coordwise.fitting.trial import Trial
 from coordwise.fitting.unpenalised import nonnegative, unpenalised
+from coordwise.fitting.weighted import by_kernel
 from coordwise.fitting.working import working_sets
 from coordwise.methods import Method
 from coordwise.recording import Progress, says_stop
@@ -110,10 +111,11 @@ def fit(
     }[name]
     if strategy == "auto" and name == "dual" and may_be_interior(model):
         runner = _dual_first
-    small = runner in (_gram, _newton, _interior, _dual_first) and model.d <= min(FEW, model.n)
     options = _Options(tol, max_passes, limit, method, random_state, start, callback, n_jobs)
-    model.problem.threads = options.threads if small or sp.issparse(model.A) else 1  # threads of a BLAS library spin
-    with one_blas_thread() if small else nullcontext():
+    small = runner in (_gram, _newton, _interior, _dual_first) and model.d <= min(FEW, model.n)
+    small = small and by_kernel(model.A, options.threads)
+    model.problem.threads = options.threads if small or sp.issparse(model.A) else 1
+    with one_blas_thread() if small or model.problem.threads > 1 else nullcontext():  # threads of a BLAS library spin
         outcome = runner(model, options)
     found = outcome.found
     return Fit(
@@ -297,9 +299,11 @@ def _dual_first(model: LinearModel, options: _Options) -> _Outcome:
 
 def _working_set(model: LinearModel, options: _Options) -> _Outcome:
     nnz = max(model.columns.nnz, 1)
-    descent = Descent(options.method, options.max_passes * nnz, options.limit, options.random_state)
+    descent = Descent(options.method, options.max_passes * nnz, options.limit, options.random_state, options.callback)
     outcome = _follow(model, options, working_sets(model, options.tol, descent, start=options.start))
-    if outcome.status is Status.MAX_PASSES and time.perf_counter() > options.limit:
+    if outcome.status is Status.MAX_PASSES and descent.ended is not None:
+        outcome = replace(outcome, status=descent.ended)
+    elif outcome.status is Status.MAX_PASSES and time.perf_counter() > options.limit:
         outcome = replace(outcome, status=Status.TIME_LIMIT)
     return replace(outcome, results=descent.results, part=descent.entries / nnz)
 

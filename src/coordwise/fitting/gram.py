@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
+import scipy.sparse as sp
 
 from coordwise.fitting.active_set import ActiveSet
 from coordwise.fitting.model import Candidate, LinearModel
@@ -96,7 +97,7 @@ def _over_samples(model: LinearModel) -> Candidate:
     s = np.ones(model.n) if model.weights is None else model.weights
     root = np.sqrt(s)[:, None]
     if "kernel" not in model.shared:
-        model.shared["kernel"] = Gram(model.A.T, False)(np.ones(model.d))
+        model.shared["kernel"] = _products(model)
     K, b = model.shared["kernel"], model.b
     if model.intercept:
         p = s / model.total
@@ -107,6 +108,14 @@ def _over_samples(model: LinearModel) -> Candidate:
     factor = _factor(root * K * root.T, l2)
     y = -l2 * root * scipy.linalg.cho_solve(factor, root * b, check_finite=False)
     return model.from_dual(y)
+
+
+def _products(model: LinearModel) -> FloatArray:
+    """AA'."""
+    if sp.issparse(model.A):
+        return Gram(model.A.T, False, model.problem.threads)(np.ones(model.d))
+    A = np.asarray(model.A, np.float64)
+    return A @ A.T
 
 
 def shifted(G: FloatArray, ridge: float) -> FloatArray:

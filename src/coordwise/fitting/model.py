@@ -91,6 +91,7 @@ class LinearModel:
             penalty=self.penalty,
             sample_weight=self.weights,
         )
+        problem.threads = self.problem.threads
         return LinearModel(problem, self.intercept)
 
     @property

@@ -15,6 +15,8 @@ from coordwise.validation import FloatArray
 
 __all__ = ["Moments"]
 
+FEW_TARGETS = 8  # that are columns of the Gram matrix, where their products with each other are of no use
+
 
 @dataclass(frozen=True, eq=False)
 class Moments:
@@ -39,9 +41,11 @@ class Moments:
         """Of a sparse or dense matrix, targets (n x K) and weights or None; A'S1 stays 0 unless it is asked for."""
         s = np.ones(len(b)) if weights is None else weights
         d = A.shape[1]
-        table = Gram(A, sums, threads, rows)(s, b)
+        few = b.shape[1] <= FEW_TARGETS
+        table = Gram(A, sums, threads, rows)(s, b if few else None)
+        cross = table[:d, d + sums :] if few else np.asarray(A.T @ (s[:, None] * b), np.float64)
         means = table[:d, d] if sums else np.zeros(d)
-        return Moments(table[:d, :d], means, table[:d, d + sums :], float(s.sum()), s @ b)
+        return Moments(table[:d, :d], means, cross, float(s.sum()), s @ b)
 
     def __add__(self, other: Moments) -> Moments:
         return Moments(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))

@@ -35,10 +35,10 @@ def newton(
     It begins with `start`, or with weights w (d x K), unless zeros are better.
 
     Steps on the logistic loss are damped where they do not descend, as if l2 were larger, which costs a factorisation
-    and a product with the data but no Gram matrix; the next step begins with less of it. Steps along which P still
-    falls at their end are stretched: where losses have become exponentials, a step moves their scores by 1 only. Steps
-    on other losses are halved if need be. Where they become short, the curvatures are those of parabolas that lie above
-    the losses.
+    and a product with the data but no Gram matrix; it is kept, and made smaller once a step succeeds at once. Steps
+    along which P still falls at their end are stretched: where losses have become exponentials, a step moves their
+    scores by 1 only. Steps on other losses are halved if need be. Where they become short, the curvatures are those of
+    parabolas that lie above the losses.
 
     A step (u, e) from scores t leads to dual variables as well: y_i = s_i phi'(t_i) - h_i (<a_i, u> + e), where h_i are
     the curvatures it was computed with. By the equations of the step, -(1/W) A'y is l2 (w - u) and sum_i y_i = 0 (up to
@@ -170,11 +170,13 @@ class _Output:
             point = w - step.u
             return float(self.terms.value(t - step.move)[0] / model.total + l2 / 2 * (point @ point))
 
-        def taken(step: _Step, there: float, full: _Step, curvature: FloatArray, gain: float) -> _Taken:
+        def taken(
+            step: _Step, there: float, full: _Step, curvature: FloatArray, gain: float, *, shortened: bool
+        ) -> _Taken:
             dual = y - curvature[:, None] * full.move
             low, high = self.ends
             inside = model.loss.shape.logistic or not (np.any(dual < low) or np.any(dual > high))
-            return _Taken(step, there, dual, gain, inside, shortened=bool(step.u @ full.u < full.u @ full.u))
+            return _Taken(step, there, dual, gain, inside, shortened)
 
         def halving(step: _Step, slope: float) -> tuple[_Step, float, float]:
             length, there = halved(lambda length: value(step.times(length)), here, -slope)
@@ -201,17 +203,17 @@ class _Output:
                 if trial == 0:
                     self.damping = self.damping / 100 if self.damping > LEAST * self.unit else 0.0
                 step, there = stretching(full, there, slope)
-                return taken(step, there, full, curvature, slope / 2)
+                return taken(step, there, full, curvature, slope / 2, shortened=False)
         step, there, length = halving(full, slope)
         if length >= SHORT:
-            return taken(step, there, full, curvature, slope / 2)
+            return taken(step, there, full, curvature, slope / 2, shortened=length < 1)
         s: Any = 1.0 if model.weights is None else model.weights
         above = majorant(model, t[:, 0], y[:, 0], model.b[:, self.k], s)
         other, steep, _ = self._solve(model.hessian(above), gradient, 0.0)
-        shorter, lower, _ = halving(other, steep)
+        shorter, lower, part = halving(other, steep)
         if lower < there or not np.isfinite(there):
-            return taken(shorter, lower, other, above, steep / 2)
-        return taken(step, there, full, curvature, slope / 2)
+            return taken(shorter, lower, other, above, steep / 2, shortened=part < 1)
+        return taken(step, there, full, curvature, slope / 2, shortened=True)
 
     def _solve(self, hessian: FloatArray, gradient: FloatArray, damping: float) -> tuple[_Step, float, float]:
         """The step, and slope and curvature of the quadratic model along it."""

@@ -26,7 +26,7 @@ def polished(model: LinearModel, start: Candidate) -> Candidate:
         return start
     loss, b, total, l1, l2 = model.loss, model.b[:, 0], model.total, model.penalty.l1, model.penalty.l2
     s: Any = 1.0 if model.weights is None else model.weights
-    gram = Gram(model.columns.part(used), model.intercept)
+    gram = Gram(model.columns.part(used), model.intercept, model.problem.threads)
     signs = np.sign(w[used])
     inside = np.ones(len(used), bool)
     best, bent = start, None
@@ -37,6 +37,8 @@ def polished(model: LinearModel, start: Candidate) -> Candidate:
         free = np.flatnonzero(inside)
         if model.intercept:
             gradient, free = np.append(gradient, y.sum() / total), np.append(free, len(used))
+        if len(free) == 0:  # every weight has come to 0
+            break
         curvature = np.asarray(loss.second_derivative(t, b, s), np.float64)
         if bent is None or not np.array_equal(curvature, bent):
             bent, H = curvature, gram(curvature) / total

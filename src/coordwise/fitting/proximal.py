@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +14,7 @@ from coordwise.fitting.newton import SHORT, majorant
 from coordwise.fitting.quadratic import Columns, Quadratic
 from coordwise.fitting.search import halved
 from coordwise.methods import Method
+from coordwise.recording import Progress
 from coordwise.results import Result, Status
 from coordwise.solve import solve
 from coordwise.validation import FloatArray
@@ -33,13 +35,16 @@ class Descent:
     most: float = np.inf  # entries
     until: float = np.inf  # time.perf_counter()
     random_state: Any = 0
+    callback: Callable[[Progress], object] | None = None
+    watched: bool = False  # whether the callback is called within runs, because there may be only one
+    ended: Status | None = None  # if the callback or Ctrl-C ended it
     entries: float = 0.0
     results: list[Result] = field(default_factory=list)
 
     @property
     def spent(self) -> bool:
         """Whether a limit is reached."""
-        return self.entries >= self.most or time.perf_counter() >= self.until
+        return self.ended is not None or self.entries >= self.most or time.perf_counter() >= self.until
 
     def minimise(self, objective: Quadratic, x0: FloatArray, goal: float) -> FloatArray:
         """The minimiser to a gap of `goal`, as far as the limits allow."""
@@ -55,11 +60,12 @@ class Descent:
             time_limit=None if np.isinf(self.until) else max(self.until - time.perf_counter(), 0.0),
             x0=x0,
             random_state=self.random_state,
+            callback=self.callback if self.watched else None,
         )
         self.results.append(result)
         self.entries += result.passes * objective.rows.nnz
-        if result.status is Status.INTERRUPTED:
-            raise KeyboardInterrupt
+        if result.status in (Status.INTERRUPTED, Status.STOPPED):
+            self.ended = result.status
         return np.asarray(result.x)
 
 

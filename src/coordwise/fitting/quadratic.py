@@ -160,6 +160,11 @@ class Quadratic(Objective):
         gap = value + factor**2 / 2 * square + factor * slope
         return Certificate(value, np.maximum(gap, 0.0), self._at_zero, value)
 
+    @cached_property
+    def curvature(self) -> FloatArray:
+        """See `Objective.curvature`."""
+        return super().curvature
+
     def local_curvature(self, look: Look, slack: float, doubt: float) -> Local | None:
         """See `held_at_zero`."""
         return held_at_zero(self, look, doubt)

@@ -7,7 +7,7 @@ pass whatever the data are, and what one pass reaches is a better point to begin
 
 from __future__ import annotations
 
-import numpy as np
+import math
 
 from coordwise.fitting.model import LinearModel
 from coordwise.methods import SDCA
@@ -28,7 +28,9 @@ def rough_start(model: LinearModel, seed: int) -> tuple[FloatArray | None, float
     if model.n < WORTH:
         return None, 0.0
     norms = model.problem.rows("rows").norms2()
-    size = float(np.sqrt((norms**2).mean() if model.weights is None else model.weights @ norms**2 / model.total))
+    unit = max(float(norms.max()), 1e-300)
+    squares = (norms / unit) ** 2
+    size = unit * math.sqrt(squares.mean() if model.weights is None else model.weights @ squares / model.total)
     l2 = max(model.penalty.l2, STRONGER * size / model.total)
     if not 1e-100 < l2 < 1e100:
         return None, 0.0

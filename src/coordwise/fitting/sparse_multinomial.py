@@ -190,10 +190,10 @@ class _Softmax:
         signs = np.sign(W)
         features, classes = np.nonzero(signs)
         extra = self.count if self.intercept else 0
-        if not 0 < len(features) + extra <= FEW:
+        if len(features) == 0 or len(features) + extra > FEW:
             return W, c
         chosen = np.unique(features)
-        gram = Gram(self.model.columns.part(chosen), self.intercept)
+        gram = Gram(self.model.columns.part(chosen), self.intercept, self.model.problem.threads)
         place = np.searchsorted(chosen, features)
         for _ in range(20):
             _, slope, free = self.smooth(W, c)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from coordwise.fitting.interior import made_of_pieces
 from coordwise.fitting.krylov import worth_it
 from coordwise.fitting.model import LinearModel
 from coordwise.fitting.newton import FEW
 from coordwise.fitting.semismooth import has_straight_parts, weak_enough
-from coordwise.fitting.working import MANY, most_outside
+from coordwise.fitting.working import MANY, outside
 
 __all__ = ["STRATEGIES", "check_applies", "choose", "may_be_interior"]
 
 STRATEGIES = ("auto", "dual", "primal", "working_set", "gram", "newton", "interior", "krylov", "semismooth")
 EASY = 1.0  # mean curvature of the dual's smooth part, relative to the terms: exact steps over samples are fast
 KINKS = 3.0  # the same, for losses with kinks
-HARD = 1e5  # the same, for the hinge: of many samples most are held in corners, and steps over the others are fast
+HARD = 1e5  # the same, for hinges and logistic losses: most samples are held in corners, or nearly so
 MOST = 10_000  # features whose dense Gram matrix fits into memory, where there is no other way
 
 
@@ -38,7 +40,7 @@ def choose(model: LinearModel) -> tuple[str, str]:
         return "semismooth", "a weak penalty and losses with straight parts: Newton steps for the samples on bent ones"
     if loss.gamma > 0 and not plain and (penalty.l2 == 0 or model.intercept):
         return _over_features(model)
-    if loss.gamma > 0 and not plain and d > n and not loss.shape.logistic and _kappa(model) / loss.gamma > EASY:
+    if loss.gamma > 0 and not plain and d > n and _kappa(model) / loss.gamma > (HARD if loss.shape.logistic else EASY):
         return _over_features(model)
     if may_be_interior(model) and _kappa(model) > (HARD if loss.shape.mirrored else KINKS):
         return "interior", f"a loss with kinks and {d} <= {FEW} features: one Gram matrix per step"
@@ -59,9 +61,9 @@ def _kappa(model: LinearModel) -> float:
 def _over_features(model: LinearModel) -> tuple[str, str]:
     """For a smooth loss and a penalty with corners."""
     if model.loss.name == "squared" and not model.intercept:
-        outside = most_outside(model)
-        if outside > MANY:
-            return "primal", f"{outside} features are outside of the l1 penalty at w = 0: coordinates are all of them"
+        slopes = -model.problem.moments(model.problem.terms.subgradients(np.zeros_like(model.b)))
+        if (count := outside(model, slopes)) > MANY:
+            return "primal", f"{count} features are outside of the l1 penalty at w = 0: coordinates are all features"
     return "working_set", "smooth loss and an l1 penalty or w >= 0: coordinates are features, some at a time"
 
 

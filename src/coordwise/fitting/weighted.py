@@ -11,11 +11,11 @@ import scipy.sparse as sp
 from coordwise.rows import Rows
 from coordwise.validation import FloatArray
 
-__all__ = ["Gram"]
+__all__ = ["Gram", "by_kernel"]
 
 DENSE = 0.3  # share of entries above which a sparse matrix is cheaper as a dense one
-WIDE = 1000  # columns of a dense matrix from where BLAS is as fast as the core, and takes less memory
-BLOCK = 4096  # rows of such a matrix
+NARROW, WIDE = 128, 1000  # columns of a dense matrix: up to where the kernel is faster, with one thread or with several
+BLOCK = 4096  # rows of a dense matrix that BLAS gets at once
 
 
 class Gram:
@@ -32,20 +32,39 @@ class Gram:
         if sp.issparse(A) and A.nnz > DENSE * n * self.d and n * self.d <= 2**27:  # faster, and the copy small
             A, rows = A.toarray(), None
         self.rows, self.A = None, A
-        if sp.issparse(A) or self.d <= WIDE:
+        if by_kernel(A, threads):
             self.rows = Rows(A, "rows") if rows is None else rows("rows")
 
     def __call__(self, weights: FloatArray, beside: FloatArray | None = None) -> FloatArray:
         """C' diag(weights) C, where C is A, a column of ones if there is an intercept, and the columns `beside`."""
-        more = np.empty((len(weights), 0)) if beside is None else beside
-        if self.intercept:
-            more = np.column_stack([np.ones(len(weights)), more])
+        columns = [np.ones((len(weights), 1))] if self.intercept else []
+        columns += [] if beside is None else [beside]
+        more = np.ascontiguousarray(np.hstack(columns)) if columns else None
         if self.rows is not None:
-            return self.rows.gram(np.ascontiguousarray(weights), self.threads, np.ascontiguousarray(more))
-        gram = np.zeros((self.d + more.shape[1],) * 2)
+            return self.rows.gram(np.ascontiguousarray(weights), self.threads, more)
+        return self._by_blas(weights, more)
+
+    def _by_blas(self, weights: FloatArray, more: FloatArray | None) -> FloatArray:
+        """By blocks of rows that fit into a cache."""
+        size = self.d + (0 if more is None else more.shape[1])
+        gram = np.zeros((size, size))
         used = np.flatnonzero(weights)
+        positive = bool(np.all(weights >= 0))
         for first in range(0, len(used), BLOCK):
             which = used[first : first + BLOCK]
-            part = np.column_stack([np.asarray(self.A[which], np.float64), more[which]])
-            gram += part.T @ (weights[which, None] * part)
+            whole = which[-1] - which[0] == len(which) - 1
+            rows: Any = slice(which[0], which[-1] + 1) if whole else which
+            part = np.asarray(self.A[rows], np.float64)
+            part = part if more is None else np.hstack([part, more[rows]])
+            s = weights[rows, None]
+            if positive:  # half the work
+                root = np.sqrt(s) * part
+                gram += root.T @ root
+            else:
+                gram += part.T @ (s * part)
         return gram
+
+
+def by_kernel(A: Any, threads: int) -> bool:
+    """Whether Gram matrices of A are made by the compiled kernel with so many threads, not by BLAS with its own."""
+    return sp.issparse(A) or A.shape[1] <= (WIDE if threads > 1 else NARROW)

@@ -4,6 +4,11 @@ The solution of an l1 penalty has few features. Each round certifies the current
 that are in use and those whose dual constraints are nearest to being active as working set, and solves the problem on
 these alone: exactly for the squared loss and few features (`coordwise.fitting.gram`), else by proximal Newton steps
 (`coordwise.fitting.proximal`).
+
+With a weak penalty the solution has many features, and by the time the working sets have grown to their number a few
+passes over all of them would have found these. So for the squared loss the first working set is everything if many
+features (`MANY`) are outside of the penalty at w = 0; there coordinate descent holds the features that stay at 0 by
+itself (`coordwise.curvature`).
 """
 
 from __future__ import annotations
@@ -20,14 +25,12 @@ from coordwise.fitting.polish import polished
 from coordwise.fitting.proximal import Descent, proximal_newton
 from coordwise.validation import FloatArray
 
-__all__ = ["FIRST", "MANY", "most_outside", "nearest", "working_sets"]
+__all__ = ["FIRST", "MANY", "nearest", "outside", "working_sets"]
 
 FIRST = 100  # features of the first working set
 FULL = 0.8  # of a working set in use: it was too small
-MANY = (
-    4500  # features outside of the penalty at w = 0: about a tenth is in use at the end, too many to be solved exactly
-)
 EXACT = 450  # features up to which the squared loss is solved exactly, from a Gram matrix
+MANY = 10 * EXACT  # features outside of the penalty at w = 0: about a tenth of them is in use at the end
 INNER, GOOD = 0.3, 0.02  # gap on a working set relative to the gap of the problem: at first, and on good sets
 
 
@@ -47,7 +50,8 @@ def working_sets(
     best, v = model.certified(w)
     sizes, last = np.zeros(model.outputs, int), np.full(model.outputs, model.d)
     inner = np.full(model.outputs, INNER)
-    many = start is None and model.loss.name == "squared" and most_outside(model, v) > MANY
+    many = start is None and model.loss.name == "squared" and outside(model, v) > MANY
+    descent.watched = many
     yield best
     while len(todo := np.flatnonzero(best.gap > tol * model.scale)) and not descent.spent:
         for k in todo:
@@ -55,7 +59,10 @@ def working_sets(
             more = 4 if len(used) > FULL * last[k] else 2
             sizes[k] = last[k] = model.d if many else min(model.d, max(sizes[k], more * len(used), FIRST))
             which = nearest(model, v[:, k], used, int(sizes[k]))
-            goal = max(0.0 if many else inner[k] * best.gap[k], tol * model.scale[k] / 2 if inner[k] >= GOOD else 0.0)
+            if many and inner[k] >= GOOD:
+                goal = tol * model.scale[k] / 2
+            else:
+                goal = max(inner[k] * best.gap[k], tol * model.scale[k] / 2 if inner[k] >= GOOD else 0.0)
             part = model.restricted(which, int(k))
             here = part.from_primal(w[which, k][:, None])
             if model.loss.name == "squared" and len(which) <= EXACT:
@@ -80,11 +87,8 @@ def working_sets(
         yield best
 
 
-def most_outside(model: LinearModel, v: FloatArray | None = None) -> int:
-    """How many features have slopes v = -(1/W) A'y outside of the l1 penalty, at w = 0 unless v is given."""
-    if v is None:
-        t = model.best_intercept(np.zeros_like(model.b)) + np.zeros_like(model.b)
-        v = -model.problem.moments(model.problem.terms.subgradients(t))
+def outside(model: LinearModel, v: FloatArray) -> int:
+    """How many features have slopes v = -(1/W) A'y outside of the l1 penalty, in the output that has most of them."""
     return int(np.count_nonzero((v if model.penalty.positive else np.abs(v)) > model.penalty.l1, axis=0).max())
 
 

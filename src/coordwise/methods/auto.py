@@ -31,8 +31,9 @@ class Auto(Method):
     often, and until the directions in which that sigma does not hold are all that is left, it is up to twice as fast.
     Once the certificate falls slower than promised, the known weights take over (`coordwise.pace`). Losses with kinks
     have no known sigma: restarts find the rate, in the norm beta = 1, which does not depend on how rows or columns are
-    scaled. That is also what linear systems and primal problems (where the data have far more curvature than the
-    penalty) begin with.
+    scaled. Primal problems with an l1 penalty are treated alike, features at 0 being those that are held. Linear
+    systems and other primal problems (where the data have far more curvature than the penalty) begin with restarts at
+    once.
     """
 
     name: ClassVar[str] = "auto"

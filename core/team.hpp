@@ -1,0 +1,106 @@
+// Threads that wait for work. A new thread often begins on the processor of the one that made it, and stays there for
+// milliseconds, which is longer than most loops over rows take; one that waits is woken on a processor that is free.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#if defined(_WIN32)
+#include <process.h>
+#else
+#include <unistd.h>
+#endif
+
+namespace coordwise {
+
+class Team {
+ public:
+  // That of this process: a fork leaves its threads behind, so the child has another. It is never deleted, since its
+  // threads wait in it until the process ends.
+  static Team& here() {
+    static std::atomic<Team*> current{nullptr};
+    Team* team = current.load();
+    while (team == nullptr || team->process_ != process()) {
+      auto made = std::unique_ptr<Team>(new Team);
+      if (current.compare_exchange_strong(team, made.get())) return *made.release();
+    }
+    return *team;
+  }
+
+  // task(1) .. task(parts - 1) in threads of the team, and task(0) in the calling one, which also does those that no
+  // thread can be had for. False, and nothing is done, if the team is at work for somebody else.
+  bool work(std::size_t parts, const std::function<void(std::size_t)>& task) {
+    std::unique_lock<std::mutex> mine(busy_, std::try_to_lock);
+    if (!mine.owns_lock()) return false;
+    std::size_t given = 1;
+    for (; given < parts && grown_to(given); ++given) members_[given - 1]->give([&task, given] { task(given); });
+    task(0);
+    for (std::size_t part = given; part < parts; ++part) task(part);
+    for (std::size_t part = 1; part < given; ++part) members_[part - 1]->wait();
+    return true;
+  }
+
+ private:
+  class Member {
+   public:
+    Member() {
+      std::thread([this] { serve(); }).detach();
+    }
+    void give(std::function<void()> job) {
+      {
+        std::lock_guard<std::mutex> lock(mutex_);
+        job_ = std::move(job);
+      }
+      changed_.notify_all();
+    }
+    void wait() {
+      std::unique_lock<std::mutex> lock(mutex_);
+      changed_.wait(lock, [this] { return !job_; });
+    }
+
+   private:
+    void serve() {
+      std::unique_lock<std::mutex> lock(mutex_);
+      while (true) {
+        changed_.wait(lock, [this] { return static_cast<bool>(job_); });
+        lock.unlock();
+        job_();  // nobody else touches it meanwhile
+        lock.lock();
+        job_ = nullptr;
+        changed_.notify_all();
+      }
+    }
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    std::function<void()> job_;
+  };
+
+  static long process() {
+#if defined(_WIN32)
+    return _getpid();
+#else
+    return getpid();
+#endif
+  }
+
+  // Whether there are so many members now.
+  bool grown_to(std::size_t count) {
+    try {
+      while (members_.size() < count) members_.push_back(std::make_unique<Member>());
+    } catch (const std::system_error&) {  // no more threads to be had
+    }
+    return members_.size() >= count;
+  }
+
+  const long process_ = process();
+  std::mutex busy_;
+  std::vector<std::unique_ptr<Member>> members_;
+};
+
+}  // namespace coordwise
