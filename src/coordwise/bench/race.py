@@ -46,7 +46,7 @@ class Rules:
 FLOOR = 0.1  # seconds that a call may take, however fast others were
 LEAD = 10.0  # times ours: what a peer may take before it is given up
 LIKELY = 2  # of those that are likely to be the best go first
-AGAIN = 2.0  # seconds: a solver's first call on a row is not measured if it is shorter
+AGAIN = 2.0  # seconds: a solver's first call on a row is not measured if it is shorter, nor ended before
 QUICK, SETTLING = 0.25, 4  # seconds, and calls: a process that is a copy of another is slow at first, page by page
 STALLED = 3  # tolerances without progress in error or time, after which a solver is at its end
 RESTART = 0.3  # seconds: what a call gets at least before it is ended
@@ -215,9 +215,11 @@ class _Race:
         timeout = most if runner.entrant.ours else min(most, max(RESTART, 2 * share))
         least = max(RESTART, self._even()) if runner.entrant.ours else RESTART
         timeout = min(timeout, max(least, min(until, self.deadline) - time.monotonic()))
+        warm, timeout = timeout, timeout if runner.trials else max(timeout, min(AGAIN, self.rules.limit))
         try:
             measured = self.worker.run(runner.entrant.name, tol, timeout)
             if not runner.trials and measured.seconds < AGAIN:
+                timeout = warm
                 for _ in range(SETTLING if measured.seconds < QUICK else 1):
                     measured = self.worker.run(runner.entrant.name, tol, timeout)
         except Overdue:
