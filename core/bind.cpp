@@ -10,10 +10,8 @@
 #include <stdexcept>
 
 #include "alias.hpp"
-#include "corner.hpp"
 #include "gram.hpp"
 #include "matrix.hpp"
-#include "sum.hpp"
 #include "svmlight.hpp"
 #include "tables.hpp"
 
@@ -185,6 +183,7 @@ void fill_certificates(const Sums& out, std::size_t outputs, Fill fill) {
   }
 }
 
+// Terms at the entries of t.
 Terms table_of(const Term& term, const Table& t, const std::optional<Table>& centers,
                const std::optional<Vector>& weights) {
   const std::size_t rows = t.shape(0), columns = t.shape(1);
@@ -220,49 +219,30 @@ NB_MODULE(_core, m) {
           },
           nb::arg("t"), nb::arg("centers").none(), nb::arg("weights").none(), nb::arg("second"), nb::arg("threads"),
           nb::arg("out"))
-      // slope, away, there (all N x K) for x and t: see corner.hpp
       .def(
           "corners",
           [](const Term& self, Table x, Table t, std::optional<Table> centers, std::optional<Vector> weights,
              Out<double, 2> slope, Out<double, 2> away, Out<double, 2> there) {
-            const std::size_t rows = t.shape(0), columns = t.shape(1);
-            const double* c = pointer(centers, rows, columns, "centers have the wrong shape");
-            const double* s = pointer(weights, rows, "weights have the wrong length");
+            const Terms terms = table_of(self, t, centers, weights);
             for (const auto& out : {slope, away, there}) {
-              require(out.shape(0) == rows && out.shape(1) == columns, "output has the wrong shape");
+              require(out.shape(0) == terms.rows && out.shape(1) == terms.columns, "output has the wrong shape");
             }
-            require(x.shape(0) == rows && x.shape(1) == columns, "x has the wrong shape");
+            require(x.shape(0) == terms.rows && x.shape(1) == terms.columns, "x has the wrong shape");
             nb::gil_scoped_release release;
-            for (std::size_t e = 0; e < rows * columns; ++e) {
-              const double center = c ? c[e] : 0.0, weight = s ? s[e / columns] : 1.0;
-              const Corner corner = corner_of(self, t.data()[e], center, weight);
-              slope.data()[e] = corner.slope, there.data()[e] = corner.there;
-              away.data()[e] = std::fabs(x.data()[e] - corner.there);
-            }
+            corners(terms, x.data(), t.data(), slope.data(), away.data(), there.data());
           },
           nb::arg("x"), nb::arg("t"), nb::arg("centers").none(), nb::arg("weights").none(), nb::arg("slope"),
           nb::arg("away"), nb::arg("there"))
-      // Fenchel-Young sums of the coordinates in `which`, one per output, with g as in a certificate.
       .def(
           "fenchel_young",
           [](const Term& self, Table x, Table g, std::optional<Table> centers, std::optional<Vector> weights,
              In<bool, 1> which, Out<double, 1> out) {
-            const std::size_t rows = x.shape(0), columns = x.shape(1);
-            const double* c = pointer(centers, rows, columns, "centers have the wrong shape");
-            const double* s = pointer(weights, rows, "weights have the wrong length");
-            require(g.shape(0) == rows && g.shape(1) == columns, "g has the wrong shape");
-            require(which.shape(0) == rows && out.shape(0) == columns, "which or output has the wrong length");
+            const Terms terms = table_of(self, x, centers, weights);
+            require(g.shape(0) == terms.rows && g.shape(1) == terms.columns, "g has the wrong shape");
+            require(which.shape(0) == terms.rows && out.shape(0) == terms.columns,
+                    "which or output has the wrong length");
             nb::gil_scoped_release release;
-            std::fill(out.data(), out.data() + columns, 0.0);
-            for (std::size_t i = 0; i < rows; ++i) {
-              if (!which.data()[i]) continue;
-              for (std::size_t k = 0; k < columns; ++k) {
-                const std::size_t e = i * columns + k;
-                const double center = c ? c[e] : 0.0, weight = s ? s[i] : 1.0, at = x.data()[e], slope = g.data()[e];
-                out.data()[k] +=
-                    self.conjugate(at, center, weight) + self.value(-slope / self.scale, center, weight) + at * slope;
-              }
-            }
+            fenchel_young(terms, x.data(), g.data(), which.data(), out.data());
           },
           nb::arg("x"), nb::arg("g"), nb::arg("centers").none(), nb::arg("weights").none(), nb::arg("which"),
           nb::arg("out"))

@@ -1,10 +1,13 @@
-// Terms of whole tables, N x K: derivatives entry by entry, sums column by column.
+// Terms of whole tables, N x K: derivatives and corners entry by entry, sums column by column.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
+#include "corner.hpp"
 #include "sum.hpp"
 #include "term.hpp"
 #include "threads.hpp"
@@ -55,6 +58,28 @@ inline void sums(const Terms& of, const double* t, bool conjugate, std::size_t t
     Sum sum;
     for (std::size_t part = 0; part < parts; ++part) sum.add(found[part * columns + k]);
     out[k] = sum.get();
+  }
+}
+
+// For terms of scale 1: see corner.hpp; away is how far x is from there.
+inline void corners(const Terms& of, const double* x, const double* t, double* slope, double* away, double* there) {
+  for (std::size_t e = 0; e < of.rows * of.columns; ++e) {
+    const Corner corner = corner_of(of.term, t[e], of.center(e), of.weight(e / of.columns));
+    slope[e] = corner.slope, there[e] = corner.there;
+    away[e] = std::fabs(x[e] - corner.there);
+  }
+}
+
+// out_k = Fenchel-Young sums of the rows in `which`, with g as in a certificate
+inline void fenchel_young(const Terms& of, const double* x, const double* g, const bool* which, double* out) {
+  std::fill(out, out + of.columns, 0.0);
+  for (std::size_t i = 0; i < of.rows; ++i) {
+    if (!which[i]) continue;
+    for (std::size_t k = 0; k < of.columns; ++k) {
+      const std::size_t e = i * of.columns + k;
+      const double c = of.center(e), s = of.weight(i);
+      out[k] += of.term.conjugate(x[e], c, s) + of.term.value(-g[e] / of.term.scale, c, s) + x[e] * g[e];
+    }
   }
 }
 

@@ -8,6 +8,7 @@ from conftest import unequal_rows
 
 import coordwise as cw
 from coordwise.pace import Pace
+from coordwise.recording import Log
 
 
 def test_pace_is_lost_when_the_error_falls_slower_than_promised():
@@ -94,3 +95,21 @@ def test_sample_weights_with_zeros():
     )
     one, other = (cw.solve(p.dual(), tol=1e-13, max_passes=100_000) for p in (weighted, repeated))
     np.testing.assert_allclose(one.w, other.w, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("errors", "rate"),
+    [
+        ([(1.0, math.e), (3.0, 1.0)], 0.5),
+        ([(1.0, 0.0), (2.0, 1e-9)], 0.0),  # an error of 0 that the point did not confirm
+        ([(1.0, -1e-20), (2.0, 1e-9)], 0.0),
+        ([(1.0, math.inf), (2.0, 1.0)], 0.0),
+        ([(1.0, 1.0), (2.0, 0.0)], 0.0),
+        ([(1.0, 2.0), (1.0, 1.0)], 0.0),
+        ([(1.0, 1e-320), (2.0, 1e10)], pytest.approx(math.log(1e-320) - math.log(1e10))),
+    ],
+)
+def test_measured_rates_of_any_errors(errors, rate):
+    log = Log.__new__(Log)
+    log.errors = errors
+    assert log.rate() == rate

@@ -26,7 +26,17 @@ from coordwise.results import Certificate
 from coordwise.rows import Rows
 from coordwise.validation import FloatArray, check_array, check_number, check_range
 
-__all__ = ["LeastSquares", "LinearSystem", "Local", "Look", "Objective", "Sums", "SymmetricSystem", "targets"]
+__all__ = [
+    "LeastSquares",
+    "LinearSystem",
+    "Local",
+    "Look",
+    "Objective",
+    "Sums",
+    "SymmetricSystem",
+    "held_at_zero",
+    "targets",
+]
 
 Sums = Callable[[FloatArray], dict[str, FloatArray]]
 

@@ -168,9 +168,13 @@ class Log:
                 self.change(renewed)
 
     def rate(self) -> float:
-        """How much the logarithm of the error fell per pass between the last two records."""
+        """How much the logarithm of the error fell per pass between the last two records; 0 if that cannot be said.
+
+        An error may be 0 before the end: that of an image with rounding which the point itself does not confirm.
+        """
         (since, was), (now, error) = self.errors[-2:]
-        return math.log(was / error) / (now - since) if now > since and error > 0 and was < math.inf else 0.0
+        said = now > since and error > 0 and 0 < was < math.inf
+        return (math.log(was) - math.log(error)) / (now - since) if said else 0.0
 
     def folds_left(self, error: float) -> float:
         """How much of the logarithm of the error is left to the tolerance."""
