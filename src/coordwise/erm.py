@@ -121,11 +121,17 @@ class ERM:
         w = np.ascontiguousarray(w)
         return rows.dots(w, self.threads) if by_rows else rows.combine(w, self.threads)
 
-    def moments(self, y: FloatArray) -> FloatArray:
-        """(1/W) A'y for y of shape (n, K), unchecked."""
+    def adjoint(self, y: FloatArray) -> FloatArray:
+        """A'y for y of shape (n, K), unchecked."""
         rows, by_rows = self._any_rows()
         y = np.ascontiguousarray(y)
-        return (rows.combine(y, self.threads) if by_rows else rows.dots(y, self.threads)) / self.total
+        return rows.combine(y, self.threads) if by_rows else rows.dots(y, self.threads)
+
+    def moments(self, y: FloatArray) -> FloatArray:
+        """(1/W) A'y for y of shape (n, K), unchecked."""
+        product = self.adjoint(y)
+        product /= self.total
+        return product
 
     @property
     def terms(self) -> Terms:

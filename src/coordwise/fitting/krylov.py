@@ -1,9 +1,14 @@
 """Ridge regression over Krylov spaces, both problems at once.
 
-Golub and Kahan's bidiagonalisation of A, begun with the targets, takes a product with A and one with A' per step. What
-it gives minimises P over the vectors v_1 .. v_k (that is LSQR) and D over u_1 .. u_k (conjugate gradients over the
-samples), both by short recurrences and with their values known on the way: the gap P(w_k) + D(y_k) costs nothing, and
-neither of the two is spoiled by the other, as w would be if it were computed from y.
+Conjugate gradients over the features minimise P over the vectors they have seen, and over the samples D. Each takes a
+product with A and one with A' per step; where both go ahead these are computed side by side, which costs a third more
+than one. The values are known on the way, so that the gap P(w_k) + D(y_k) costs nothing, and neither of the two is
+spoiled by the other, as w would be if it were computed from y. Steps are taken where the gap falls: if one of the
+problems is about to be done, or does not move yet, the other goes on alone.
+
+Both are preconditioned by square roots of diagonals. In texts few words have nearly all of the entries, and conjugate
+gradients begin with these; diagonals themselves would make rare words as important as all others, of which there are
+many, and the last digits slow.
 
 Large singular values are dealt with one by one, so that weak penalties cost less than what the condition number
 suggests. Steps over the samples need as many passes as S/n = mean sqrt(1 + |a_i|^2/(l2 W)) per e-fold.
@@ -12,6 +17,7 @@ suggests. Steps over the samples need as many passes as S/n = mean sqrt(1 + |a_i
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Iterator
 
 import numpy as np
@@ -22,8 +28,10 @@ from coordwise.validation import FloatArray
 __all__ = ["krylov", "worth_it"]
 
 LOOK = 25  # steps between certificates, which cost as much as one
-WEAK, WORTH = 80.0, 3.0  # see `worth_it`
+WEAK, WORTH = 8.0, 3.0  # see `worth_it`
 POWER = 6  # steps of the power method
+RECENT = 5  # steps
+SLOW = 0.1  # of the gain per step of the other problem: not worth a step
 
 
 def krylov(
@@ -55,110 +63,186 @@ def krylov(
 
 
 class _Output:
-    """min |Bw - f|^2/2 + l2 W |w|^2/2 for one output: B and f are A and b with rows weighted by sqrt(s) and centred."""
+    """min |Bw - f|^2/2 + shift |w|^2/2 for one output, shift = l2 W: B and f are A and b with rows weighted by sqrt(s),
+    and centred if there is an intercept.
+    """
 
     def __init__(self, model: LinearModel, k: int) -> None:
         self.model = model
-        self.shift = model.penalty.l2 * model.total  # the square of LSQR's damping
         self.roots = None if model.weights is None else np.sqrt(model.weights)
         self.ones: FloatArray | None = None  # the direction that an intercept takes out
         if model.intercept:
             ones = np.ones(model.n) if self.roots is None else self.roots
             self.ones = ones / np.linalg.norm(ones)
-        f = self._centred(self._weighted(model.b[:, k]))
-        self.w, self.y = np.zeros(model.d), np.zeros(model.n)
-        self.phi, self.residual, self.value = float(np.linalg.norm(f)), 0.0, 0.0
-        self.u = f / self.phi if self.phi > 0 else f
-        self.v = self._backward(self.u)
-        self.alpha = float(np.linalg.norm(self.v))
-        self.ended = not self.alpha > 1e-300
-        if self.ended:
-            return
-        self.v /= self.alpha
-        self.rho, self.h = self.alpha, self.v.copy()
-        self.pivot = 1 + self.alpha**2 / self.shift
-        self.d, self.zeta = self.u.copy(), -self.phi / self.pivot
-        self._add_dual()
+        shift = model.penalty.l2 * model.total
+        rows = model.problem.rows("rows")
+        f = np.ascontiguousarray(self._centred(self._weighted(model.b[:, k : k + 1]))[:, 0])
+        norms2 = rows.norms2() if model.weights is None else rows.norms2() * model.weights
+        if model.n > model.d:  # most eigenvalues of 1 + BB'/shift are 1, which should not be spread
+            norms2[:] = 0
+        self.features = _Features(f, rows.squares(model.weights), shift)
+        self.samples = _Samples(f, norms2, shift, self.ones)
+        self._turn(self.features, self.samples)
 
-    def _weighted(self, r: FloatArray) -> FloatArray:
-        return np.array(r) if self.roots is None else self.roots * r
-
-    def _centred(self, r: FloatArray) -> FloatArray:
-        if self.ones is not None:
-            r -= (self.ones @ r) * self.ones
-        return r
-
-    def _forward(self, v: FloatArray) -> FloatArray:
-        return self._centred(self._weighted(self.model.problem.product(v[:, None])[:, 0]))
-
-    def _backward(self, u: FloatArray) -> FloatArray:
-        return self.model.problem.moments(self._weighted(u)[:, None])[:, 0] * self.model.total
+    @property
+    def w(self) -> FloatArray:
+        """The weights."""
+        return self.features.x
 
     @property
     def dual(self) -> FloatArray:
         """The dual variables."""
-        return self._weighted(self.y)
+        return -self._weighted(self.samples.x[:, None])[:, 0]
 
     @property
     def gap(self) -> float:
         """P + D of the present w and y."""
-        return ((self.phi**2 + self.residual) / 2 + self.value) / self.model.total
+        return (self.features.value + self.samples.value) / self.model.total
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing is left."""
+        return self.features.ended and self.samples.ended
 
     def advance(self, goal: float) -> int:
         """Some steps, until the gap is <= goal, and how many they were."""
         for count in range(LOOK):
             if self.ended:
                 return count
-            self._step()
+            self._step(*self._worth())
             if self.gap <= goal:
                 return count + 1
         return LOOK
 
-    def _step(self) -> None:
-        u = self._forward(self.v)
-        u -= self.alpha * self.u
-        beta, before = float(np.linalg.norm(u)), self.alpha
-        if beta > 0:
-            u /= beta
-        v = self._backward(u)
-        v -= beta * self.v
-        self.alpha = float(np.linalg.norm(v))
-        if self.alpha > 0:
-            v /= self.alpha
-        # w: a rotation takes the damping out, another one beta
-        damped = math.hypot(self.rho, math.sqrt(self.shift))
-        self.residual += (math.sqrt(self.shift) / damped * self.phi) ** 2
-        self.phi *= self.rho / damped
-        rho = math.hypot(damped, beta)
-        cosine, sine = damped / rho, beta / rho
-        self.w += (cosine * self.phi / rho) * self.h
-        self.h *= -sine * self.alpha / rho
-        self.h += v
-        self.rho, self.phi = -cosine * self.alpha, sine * self.phi
-        self.u, self.v = u, v
-        if not (beta > 0 and self.alpha > 0):  # nothing is left
-            self.ended = True
-            return
-        # y: the next row of a Cholesky factor of the tridiagonal matrix I + LL'/shift
-        factor = before * beta / self.shift / self.pivot
-        pivot = 1 + (self.alpha**2 + beta**2) / self.shift - factor**2 * self.pivot
-        self.d *= -factor
-        self.d += u
-        self.zeta *= -factor * self.pivot / pivot
-        self.pivot = pivot
-        self._add_dual()
+    def _worth(self) -> list[_Side]:
+        """Where the next step is taken."""
+        sides = [side for side in (self.features, self.samples) if not side.ended]
+        most = max(side.pace for side in sides)
+        return [side for side in sides if side.pace >= SLOW * most]
 
-    def _add_dual(self) -> None:
-        self.y += self.zeta * self.d
-        self.value -= self.pivot * self.zeta**2 / 2
+    def _step(self, *sides: _Side) -> None:
+        moves = self._product(*(side.ahead for side in sides))
+        for j, side in enumerate(sides):
+            side.step(moves[:, j])
+        self._turn(*sides)
+
+    def _turn(self, *sides: _Side) -> None:
+        products = self.model.problem.adjoint(self._weighted(np.stack([side.back for side in sides], axis=1)))
+        for j, side in enumerate(sides):
+            side.turn(products[:, j])
+
+    def _product(self, *vectors: FloatArray) -> FloatArray:
+        return self._centred(self._weighted(self.model.problem.product(np.stack(vectors, axis=1))))
+
+    def _weighted(self, r: FloatArray) -> FloatArray:
+        return r if self.roots is None else self.roots[:, None] * r
+
+    def _centred(self, r: FloatArray) -> FloatArray:
+        return r if self.ones is None else r - self.ones[:, None] * (self.ones @ r)
+
+
+class _Side:
+    """Preconditioned conjugate gradients for one quadratic function: a point, its value and a direction.
+
+    A step asks for B times `ahead`, and a turn to the next direction for B' times `back`.
+    """
+
+    ahead: FloatArray
+    back: FloatArray
+
+    def __init__(self, x: FloatArray, value: float) -> None:
+        self.x, self.value = x, value
+        self.direction = np.zeros_like(x)
+        self.slope = 0.0  # along the direction
+        self.ended = False  # nothing is left
+        self.gains: deque[float] = deque(maxlen=RECENT)
+
+    @property
+    def pace(self) -> float:
+        """What recent steps gained, each; infinity if there were too few."""
+        return sum(self.gains) / RECENT if len(self.gains) == RECENT else math.inf
+
+    def step(self, move: FloatArray) -> None:
+        """A step along the direction, B times `ahead` being `move`."""
+        raise NotImplementedError
+
+    def turn(self, product: FloatArray) -> None:
+        """The next direction, B' times `back` being `product`."""
+        raise NotImplementedError
+
+    def _length(self, curvature: float) -> float:
+        """The length of a step that was taken along a direction of this curvature."""
+        if not curvature > 0:
+            self.ended = True
+            return 0.0
+        length = self.slope / curvature
+        self.x += length * self.direction
+        self.gains.append(length * self.slope / 2)
+        self.value -= self.gains[-1]
+        return length
+
+    def _towards(self, residual: FloatArray, preconditioned: FloatArray) -> None:
+        """The next direction; residual is minus the gradient."""
+        slope = float(residual @ preconditioned)
+        if not slope > 1e-300:
+            self.ended, slope = True, 0.0
+        self.direction *= slope / self.slope if self.slope > 0 else 0.0
+        self.direction += preconditioned
+        self.slope = slope
+
+
+class _Features(_Side):
+    """|Bw - f|^2/2 + shift |w|^2/2."""
+
+    def __init__(self, f: FloatArray, squares: FloatArray, shift: float) -> None:
+        super().__init__(np.zeros(len(squares)), float(f @ f) / 2)
+        size = max(shift, float(squares.max()))
+        self.inverse = 1 / np.sqrt(np.maximum((squares + shift) / size, 1e-30))
+        self.shift, self.back = shift, f.copy()  # f - Bw
+
+    def step(self, move: FloatArray) -> None:
+        self.back -= self._length(float(move @ move) + self.shift * float(self.ahead @ self.ahead)) * move
+
+    def turn(self, product: FloatArray) -> None:
+        residual = self.shift * self.x
+        np.subtract(product, residual, out=residual)
+        self._towards(residual, self.inverse * residual)
+        self.ahead = self.direction
+
+
+class _Samples(_Side):
+    """The dual: |x|^2/2 + |B'x|^2/(2 shift) - <f, x>, x = -y, orthogonal to `ones` if these are given."""
+
+    def __init__(self, f: FloatArray, norms2: FloatArray, shift: float, ones: FloatArray | None) -> None:
+        super().__init__(np.zeros(len(f)), 0.0)
+        self.inverse = 1 / np.sqrt(1 + norms2 / shift)
+        self.shift, self.ones, self.residual = shift, ones, f.copy()
+        self._turn()
+
+    def step(self, move: FloatArray) -> None:
+        product = move / self.shift
+        product += self.direction
+        self.residual -= self._length(float(self.direction @ product)) * product
+        self._turn()
+
+    def turn(self, product: FloatArray) -> None:
+        self.ahead = product
+
+    def _turn(self) -> None:
+        z = self.inverse * self.residual
+        if self.ones is not None:
+            along = self.inverse * self.ones
+            z -= along * ((self.ones @ z) / (self.ones @ along))
+        self._towards(self.residual, z)
+        self.back = self.direction
 
 
 def worth_it(model: LinearModel) -> bool:
     """Whether Krylov spaces are expected to be faster than steps over the samples, for the squared loss and l2.
 
     Conjugate gradients take sqrt(sigma^2/(l2 W))/4 steps per e-fold at most, with sigma the largest singular value, and
-    ever fewer than that as penalties become weak. They were found to be ahead where S/n >= WEAK and that bound is at
-    most sqrt(S/n / WORTH) times S/n.
+    ever fewer than that as penalties become weak: the factor between this bound and S/n does not depend on l2. They
+    were found to be ahead where S/n is at least `WORTH` times that factor.
     """
     passes = model.passes_over_samples()
     if passes < WEAK:
@@ -168,6 +252,6 @@ def worth_it(model: LinearModel) -> bool:
     size = 0.0
     for _ in range(POWER):
         v /= max(float(np.linalg.norm(v)), 1e-300)
-        v = model.problem.moments(model.s * model.problem.product(v)) * model.total
+        v = model.problem.adjoint(model.s * model.problem.product(v))
         size = float(np.linalg.norm(v))
-    return WORTH * (math.sqrt(size / shift) / 4 / passes) ** 2 <= passes
+    return passes >= WORTH * math.sqrt(size / shift) / 4 / passes

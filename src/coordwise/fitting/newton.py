@@ -254,15 +254,20 @@ def factored(hessian: FloatArray) -> Callable[[FloatArray], FloatArray]:
     """
     diagonal = np.diagonal(hessian)
     unit = 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
-    scaled = hessian * unit
-    scaled *= unit[:, None]
-    size = scipy.linalg.lapack.dlange("1", scaled)
-    factor, wrong = scipy.linalg.lapack.dpotrf(scaled, lower=0, clean=0)
+
+    def scaled() -> FloatArray:
+        product = hessian * unit
+        product *= unit[:, None]
+        return product.T  # the same, and in the order of LAPACK, which then needs no copy
+
+    matrix = scaled()
+    size = scipy.linalg.lapack.dlange("1", matrix)
+    factor, wrong = scipy.linalg.lapack.dpotrf(matrix, lower=0, clean=0, overwrite_a=1)
     if wrong == 0:
         condition, wrong = scipy.linalg.lapack.dpocon(factor, size)
         if wrong == 0 and condition > np.finfo(float).eps:
             return lambda g: np.asarray(unit * scipy.linalg.lapack.dpotrs(factor, unit * g)[0], np.float64)
-    values, vectors = scipy.linalg.eigh(scaled, check_finite=False)  # the smallest solution
+    values, vectors = scipy.linalg.eigh(scaled(), check_finite=False)  # the smallest solution
     kept = values > len(values) * np.finfo(float).eps * values[-1]
     values, vectors = values[kept], vectors[:, kept]
     return lambda g: np.asarray(unit * (vectors @ ((vectors.T @ (unit * g)) / values)), np.float64)
