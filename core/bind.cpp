@@ -14,6 +14,7 @@
 #include "matrix.hpp"
 #include "svmlight.hpp"
 #include "tables.hpp"
+#include "transpose.hpp"
 
 namespace nb = nanobind;
 using namespace coordwise;
@@ -65,6 +66,18 @@ Matrix dense(In<V, 2> values) {
   require(values.shape(0) < most && values.shape(1) < most, "more than 2^32 - 2 rows or columns");
   return {DenseRows<V>(values.data(), static_cast<std::uint32_t>(values.shape(0)), values.shape(1)),
           {nb::cast(values)}};
+}
+
+// The arrays of the transposed matrix, of the same types as those of the matrix.
+template <class V, class I>
+void transposed(const Matrix& matrix, std::size_t threads, Out<V, 1> values, Out<I, 1> places, Out<I, 1> starts) {
+  const auto* rows = std::get_if<SparseRows<V, I>>(&matrix.rows);
+  require(rows != nullptr, "the matrix is dense, or of other types");
+  const std::size_t entries = static_cast<std::size_t>(rows->start(rows->count()));
+  require(values.shape(0) == entries && places.shape(0) == entries && starts.shape(0) == rows->width() + 1,
+          "output has the wrong length");
+  nb::gil_scoped_release release;
+  transpose(*rows, threads, values.data(), places.data(), starts.data());
 }
 
 Term term(int shape, double quad, double kink, double dead, double lower, double upper, bool mirrored, double scale) {
@@ -292,6 +305,10 @@ NB_MODULE(_core, m) {
                        self.rows);
           },
           nb::arg("weights"), nb::arg("beside").none(), nb::arg("threads"), nb::arg("out"))
+      .def("transposed", &transposed<double, std::int32_t>)
+      .def("transposed", &transposed<float, std::int32_t>)
+      .def("transposed", &transposed<double, std::int64_t>)
+      .def("transposed", &transposed<float, std::int64_t>)
       .def("dots",
            [](const Matrix& self, Table vectors, std::size_t threads, Out<double, 2> out) {
              require(

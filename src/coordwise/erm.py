@@ -105,7 +105,11 @@ class ERM:
     def rows(self, by: Literal["rows", "columns"]) -> Rows:
         """A by rows or by columns, prepared once."""
         if by not in self._rows:
-            self._rows[by] = Rows(self.A, by)
+            other: Literal["rows", "columns"] = "columns" if by == "rows" else "rows"
+            if sp.issparse(self.A) and self.A.format == ("csr" if other == "rows" else "csc"):
+                self._rows[by] = self.rows(other).turned(by, self.threads)
+            else:
+                self._rows[by] = Rows(self.A, by)
         return self._rows[by]
 
     def _any_rows(self) -> tuple[Rows, bool]:

@@ -189,6 +189,13 @@ class Matrix:
         self._core.gram(weights, beside, threads, out)
         return out
 
+    def transposed(self, threads: int = 1) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """Values, indices and starts of a sparse matrix by columns, entries in order."""
+        values, indices, indptr = self._arrays
+        out = np.empty_like(values), np.empty_like(indices), np.empty(self.width + 1, indptr.dtype)
+        self._core.transposed(threads, *out)
+        return out
+
     def dots(self, vectors: FloatArray, threads: int = 1) -> FloatArray:
         """<b_i, vectors_k> for every i and k."""
         out = np.empty((self.count, vectors.shape[1]))

@@ -82,7 +82,10 @@ class Rows(Matrix):
         self._norms2 = self._computed_norms2()
         _check_finite(values, self._norms2, self.width, argument)
         self.nnz = int(values.size)
-        self.copied = bool(reasons)
+        self._note(kind, reasons)
+
+    def _note(self, kind: str, reasons: list[str]) -> None:
+        self.copied, self._reasons = bool(reasons), reasons
         self.storage = f"{kind}; copied once: {', '.join(reasons)}" if reasons else f"{kind}; used in place"
 
     @cached_property
@@ -114,6 +117,15 @@ class Rows(Matrix):
             return super().norms2()
         with np.errstate(over="ignore", invalid="ignore"):
             return np.matmul(dense[:, None, :], dense[:, :, None])[:, 0, 0]  # by BLAS
+
+    def turned(self, by: Literal["rows", "columns"], threads: int = 1) -> Rows:
+        """The same sparse matrix by columns if this is by rows, and the other way round; `by` says which it becomes."""
+        arrays = self.transposed(threads)
+        found = Rows(sp.csr_array(arrays, shape=(self.width, self.count), copy=False))
+        formats = ("csr", "csc") if by == "columns" else ("csc", "csr")
+        kind = f"sparse {by}, {arrays[0].dtype}, {arrays[1].dtype} indices"
+        found._note(kind, [*self._reasons, "{} converted to {}".format(*formats)])
+        return found
 
     def part(self, chosen: NDArray[np.intp]) -> Rows:
         """The given coordinates alone, copied."""
