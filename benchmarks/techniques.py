@@ -26,7 +26,7 @@ from coordwise import curvature, methods
 from coordwise.datasets import load
 from coordwise.erm import DualERM, PrimalERM
 from coordwise.fitting import fit as fitting
-from coordwise.fitting import newton, semismooth, working
+from coordwise.fitting import krylov, newton, semismooth, working
 from coordwise.fitting.fit import fit
 from coordwise.fitting.model import LinearModel
 from coordwise.fitting.quadratic import Quadratic
@@ -34,7 +34,7 @@ from coordwise.kernels import NO_PACKING, PACK_IN_SINGLE
 from coordwise.recording import start
 from coordwise.rows import Rows
 
-Switch = Callable[[], Any] | str  # a patch, or the name of another strategy
+Switch = Callable[[], Any] | str | tuple[str, Callable[[], Any]]  # a patch, the name of another strategy, or both
 
 
 @contextmanager
@@ -107,7 +107,11 @@ KINKS: dict[str, Switch] = {
     "start at zero": lambda: mock.patch.object(fitting, "rough_start", return_value=(None, 0.0)),
     "over the samples": "dual",
 }
-WEAK: dict[str, Switch] = {"everything": nullcontext, "over the samples": "dual"}
+WEAK: dict[str, Switch] = {
+    "Krylov spaces": "krylov",
+    "no preconditioners": ("krylov", lambda: mock.patch.object(krylov, "ROOT", 0.0)),
+    "over the samples": "dual",
+}
 STRAIGHT: dict[str, Switch] = {
     "everything": nullcontext,
     "duals not solved for": lambda: mock.patch.object(semismooth, "WORTH", 0.0),
@@ -169,18 +173,23 @@ def over_samples(args: argparse.Namespace) -> None:
                 print(f"{title:46}" + "".join(f"{cell:>25}" for cell in cells), flush=True)
 
 
-def by_fitting(args: argparse.Namespace, title: str, switches: dict[str, Switch], rows: Any) -> None:
+def by_fitting(
+    args: argparse.Namespace, title: str, switches: dict[str, Switch], rows: Any, tol: float | None = None
+) -> None:
     """Seconds of `fit`."""
-    print(f"\n{title}, seconds to a gap of {args.tol:g} P(0)")
+    tol = args.tol if tol is None else tol
+    print(f"\n{title}, seconds to a gap of {tol:g} P(0)")
     print(f"{'':46}" + "".join(f"{name:>22}" for name in switches))
     for name, make in rows:
         cells = []
         for switch in switches.values():
             strategy, patched = (switch, nullcontext) if isinstance(switch, str) else ("auto", switch)
+            if isinstance(switch, tuple):
+                strategy, patched = switch
             with patched():
                 seconds, result = timed(
                     lambda make=make, strategy=strategy: fit(
-                        LinearModel(make(), False), tol=args.tol, strategy=strategy, max_passes=1e5, time_limit=10
+                        LinearModel(make(), False), tol=tol, strategy=strategy, max_passes=1e5, time_limit=10
                     ),
                     args.repeats,
                 )
@@ -245,7 +254,9 @@ def main() -> None:
     by_fitting(args, "Few features and losses with kinks", KINKS, some)
     A, b = news20(True)
     some = rows_of("news20 normalised", A, b, ("squared",), (1e-2, 1e-4))
-    by_fitting(args, "Weak penalties", WEAK, some)
+    some += rows_of("news20 raw", *news20(False), ("squared",), (1e-2, 1e-4))
+    for tol in (3e-3, 1e-4):
+        by_fitting(args, "Weak penalties", WEAK, some, tol)
     some = rows_of("news20 normalised", A, b, ("squared_hinge",), (1e-4, 1e-6))
     some = rows_of("news20 raw", *news20(False), ("squared_hinge",), (1e-2, 1e-4, 1e-6)) + some
     by_fitting(args, "Weak penalties and losses with straight parts", STRAIGHT, some)

@@ -30,6 +30,7 @@ __all__ = ["krylov", "worth_it"]
 LOOK = 25  # steps between certificates, which cost as much as one
 WEAK, WORTH = 8.0, 3.0  # see `worth_it`
 POWER = 6  # steps of the power method
+ROOT = 0.5  # power of the diagonals that precondition
 RECENT = 5  # steps
 SLOW = 0.1  # of the gain per step of the other problem: not worth a step
 
@@ -197,7 +198,7 @@ class _Features(_Side):
     def __init__(self, f: FloatArray, squares: FloatArray, shift: float) -> None:
         super().__init__(np.zeros(len(squares)), float(f @ f) / 2)
         size = max(shift, float(squares.max()))
-        self.inverse = 1 / np.sqrt(np.maximum((squares + shift) / size, 1e-30))
+        self.inverse = np.maximum((squares + shift) / size, 1e-30) ** -ROOT
         self.shift, self.back = shift, f.copy()  # f - Bw
 
     def step(self, move: FloatArray) -> None:
@@ -215,7 +216,7 @@ class _Samples(_Side):
 
     def __init__(self, f: FloatArray, norms2: FloatArray, shift: float, ones: FloatArray | None) -> None:
         super().__init__(np.zeros(len(f)), 0.0)
-        self.inverse = 1 / np.sqrt(1 + norms2 / shift)
+        self.inverse = (1 + norms2 / shift) ** -ROOT
         self.shift, self.ones, self.residual = shift, ones, f.copy()
         self._turn()
 
