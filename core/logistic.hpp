@@ -1,7 +1,7 @@
 // The logistic loss and its conjugate for many arguments at once: exponentials and logarithms without branches or
 // tables, which compilers turn into vector instructions.  Both are series whose first neglected term is below a tenth
 // of the rounding, on intervals around 0 that the arguments are reduced to; results are within a few units in the last
-// place.
+// place, but exp(-a) is 0 from a = 708 on, where it is about to leave the normal numbers.
 #pragma once
 
 #include <cmath>
@@ -28,7 +28,7 @@ COORDWISE_INLINE double double_of(std::uint64_t bits) {
 
 constexpr double log2_high = 0x1.62e42feep-1, log2_low = 0x1.a39ef35793c76p-33;  // log 2: 32 bits of it, and the rest
 
-// exp(-a), a >= 0; 0 where it is about to leave the normal numbers
+// exp(-a), a >= 0
 COORDWISE_INLINE double exp_minus(double a) {
   constexpr double log2_e = 0x1.71547652b82fep0, shift = 0x1.8p52;  // adding it rounds to an integer, in the low bits
   const double shifted = -a * log2_e + shift, n = shifted - shift;
@@ -120,8 +120,13 @@ template <class Function>
 __attribute__((target("avx2,fma"))) void apply_avx2(double* z) {
   apply_here<Function>(z);
 }
+#if defined(__clang__)
+#define COORDWISE_WIDEST "avx2,fma,avx512f,avx512vl"
+#else
+#define COORDWISE_WIDEST "avx2,fma,avx512f,avx512vl,prefer-vector-width=512"
+#endif
 template <class Function>
-__attribute__((target("avx2,fma,avx512f,avx512vl,avx512dq,prefer-vector-width=512"))) void apply_avx512(double* z) {
+__attribute__((target(COORDWISE_WIDEST))) void apply_avx512(double* z) {
   apply_here<Function>(z);
 }
 #endif

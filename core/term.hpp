@@ -111,13 +111,9 @@ struct Term {
   // scale * s * phi'(t; c) (a subgradient at kinks)
   double derivative(double t, double c, double s) const { return scale * derivative_over_scale(t, c, s); }
 
-  // scale * s * phi''(t; c); where phi' bends, the value of one side
+  // scale * s * phi''(t; c) of a piecewise term (others: logistic.hpp); where phi' bends, the value of one side
   double curvature(double t, double c, double s) const {
     if (s == 0) return 0.0;
-    if (shape == Shape::logistic) {
-      const double e = std::exp(-std::fabs(t));
-      return scale * s * e / ((1 + e) * (1 + e));
-    }
     if (std::fabs(t - c) <= kink || quad == 0) return 0.0;
     const double y = derivative_over_scale(t, c, s);
     return y > low(c, s) && y < high(c, s) ? scale * s / quad : 0.0;

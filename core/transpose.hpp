@@ -15,7 +15,9 @@ namespace coordwise {
 // rows.
 template <class Rows, class V, class I>
 void transpose(const Rows& rows, std::size_t threads, V* values, I* places, I* starts) {
-  const std::size_t width = rows.width(), parts = worth_starting(threads, rows.count(), 1024);
+  const std::size_t width = rows.width(), entries = static_cast<std::size_t>(rows.start(rows.count()));
+  const std::size_t most = std::max<std::size_t>(entries / std::max<std::size_t>(width, 1), 1);  // counters take memory
+  const std::size_t parts = std::min(worth_starting(threads, rows.count(), 1024), most);
   std::vector<std::vector<I>> next(parts, std::vector<I>(width, 0));  // how many entries; then where the next one goes
   in_parts(rows.count(), parts, [&](std::size_t part, std::uint32_t from, std::uint32_t to) {
     I* counts = next[part].data();

@@ -69,7 +69,7 @@ def test_huber_of_a_nearly_exact_fit_reaches_its_tolerance_or_says_so(alpha):
         ours.fit(X, y)
     if ours.result_.converged:
         assert not caught
-        assert huber_objective(ours, X, y, s) <= huber_objective(theirs, X, y, s)
+        assert huber_objective(ours, X, y, s) <= huber_objective(theirs, X, y, s) * (1 + 1e-10)
     else:
         assert len(caught) == 1
         assert caught[0].filename == __file__

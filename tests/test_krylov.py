@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 import coordwise as cw
 from coordwise.fitting.fit import fit
-from coordwise.fitting.krylov import LOOK, _Output, krylov, worth_it
+from coordwise.fitting.krylov import LOOK, SLOW, _Output, krylov, worth_it
 from coordwise.fitting.model import LinearModel
 from coordwise.fitting.strategies import choose
 from coordwise.results import Status
@@ -67,7 +67,7 @@ def test_steps_are_taken_where_the_gap_falls():
         if len(sides) == 1:
             alone.add(type(sides[0]).__name__)
             other = output.samples if sides[0] is output.features else output.features
-            assert other.ended or other.pace < 0.1 * sides[0].pace
+            assert other.ended or other.pace < SLOW * sides[0].pace
             before = other.x.copy()
         output._step(*sides)
         if len(sides) == 1:
@@ -89,6 +89,51 @@ def test_solutions_are_those_of_a_gram_matrix(sparse, weighted, intercept):
     np.testing.assert_allclose(found.w, other.w, atol=1e-4 * np.abs(other.w).max())
     np.testing.assert_allclose(found.value, other.value, rtol=1e-10)
     assert np.all(np.abs(found.y.sum(0)) < 1e-10) or not intercept
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["equal", "weighted"])
+@pytest.mark.parametrize("intercept", [False, True], ids=["none", "intercept"])
+def test_it_goes_on_from_a_start(weighted, intercept):
+    model = model_of(1e-5, n=300, d=200, outputs=2, weighted=weighted, intercept=intercept)
+    whole = fit(model, tol=1e-10, strategy="krylov")
+    assert whole.converged
+    for far in (1e-2, 1e-6):  # better than what the first steps from zeros reach
+        begun = fit(model, tol=far, strategy="krylov")
+        again = fit(model, tol=1e-10, strategy="krylov", start=begun.candidate)
+        assert again.converged
+        assert again.strategy.startswith("krylov")
+        assert not again.results  # no steps over the samples
+        assert again.passes < whole.passes
+        np.testing.assert_allclose(again.value, whole.value, rtol=1e-9)
+    worse = model.from_primal(1e6 * np.ones_like(whole.w))
+    assert fit(model, tol=1e-10, strategy="krylov", start=worse).converged
+
+
+@pytest.mark.parametrize("by", [1e-130, 1e-80, 1e-30, 1e30, 1e80, 1e120])
+@pytest.mark.parametrize("target", [1e-100, 1.0, 1e100])
+def test_data_of_any_size(by, target):
+    plain = model_of(1e-3, n=60, d=90)
+    problem = cw.ERM(plain.A * by, plain.b * target, penalty=cw.penalties.L2(1e-3 * by**2))
+    expected = fit(plain, tol=1e-8, strategy="krylov")
+    found = fit(LinearModel(problem, False), tol=1e-8, strategy="krylov")
+    assert found.converged
+    assert abs(found.passes - expected.passes) <= 3
+    np.testing.assert_allclose(found.w * (by / target), expected.w, atol=1e-4 * np.abs(expected.w).max())
+
+
+def test_one_side_may_end_before_the_other():
+    rng = np.random.default_rng(3)
+    A = np.zeros((40, 5))
+    A[:3, :3] = np.diag([1.0, 2.0, 3.0])
+    b = rng.standard_normal(40)
+    b[3:] = 0  # three steps are enough over the features
+    output = _Output(LinearModel(cw.ERM(A, b, penalty=cw.penalties.L2(1e-3)), False), 0)
+    while not output.features.ended:
+        output._step(output.features)
+    assert not output.samples.ended
+    assert output._worth() == [output.samples]
+    assert output.advance(1e-12) < LOOK
+    assert output.gap <= 1e-12
 
 
 def test_rounding_errors_end_it():

@@ -166,10 +166,10 @@ def test_smoothed_adds_a_square(penalty):
 
 def test_norms_by_themselves():
     w = np.array([-3.0, 4.0])
-    assert L2(2.0).value(w) == 25.0
+    assert L2(2.0).value(w) == pytest.approx(25.0, rel=1e-15)
     assert L1(2.0).value(w) == 14.0
     assert L1(2.0, positive=True).value(w) == np.inf
-    assert ElasticNet(2.0, 2.0).value(w) == 39.0
+    assert ElasticNet(2.0, 2.0).value(w) == pytest.approx(39.0, rel=1e-15)
     assert (L2.name, L1.name, ElasticNet.name) == PENALTIES
 
 
@@ -257,3 +257,12 @@ def test_get_penalty_by_name():
 def test_get_penalty_refuses(arguments, error, message):
     with pytest.raises(error, match=message):
         get_penalty(*arguments)
+
+
+@pytest.mark.parametrize("size", [1e-200, 1e200])
+def test_squares_neither_overflow_nor_vanish(size):
+    v = size * np.array([3.0, 4.0])
+    for penalty in (L2(size**-1.5), ElasticNet(0.0, size**-1.5)):
+        assert penalty.value(v) == pytest.approx(12.5 * size**0.5)
+    assert L2(size**1.5).conjugate(v) == pytest.approx(12.5 * size**0.5)
+    assert ElasticNet(size, size**1.5).conjugate(v) == pytest.approx(6.5 * size**0.5)

@@ -1,5 +1,7 @@
 """Sparse matrices by the other direction."""
 
+import pickle
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -56,6 +58,36 @@ def test_a_problem_turns_its_matrix(by):
 def test_what_was_converted_before_is_said_too():
     problem = cw.ERM(matrix().astype(np.int64), np.ones(3000), lam=1.0)
     assert problem.rows("columns").storage.endswith("int64 converted to float64, csr converted to csc")
+    assert list(problem._rows) == ["columns"]  # one copy is enough
+
+
+def test_unusual_arrays(tmp_path):
+    A = matrix()
+    expected = sp.csc_array(A)
+    for name in ("data", "indices", "indptr"):
+        np.save(tmp_path / f"{name}.npy", getattr(A, name))
+    mapped = [np.load(tmp_path / f"{name}.npy", mmap_mode="r") for name in ("data", "indices", "indptr")]
+    longer = [np.append(A.data, [7.0, 8.0]), np.append(A.indices, [1, 2]).astype(np.int32), A.indptr]
+    for given in (
+        sp.csr_matrix(A),
+        sp.csr_array(tuple(mapped), shape=A.shape, copy=False),
+        sp.csr_array(tuple(longer), shape=A.shape, copy=False),
+    ):
+        turned = cw.ERM(given, np.ones(3000), lam=1.0).rows("columns")
+        again = pickle.loads(pickle.dumps(turned))
+        assert again.storage == turned.storage
+        for found in (turned, again):
+            assert all(type(array) is np.ndarray for array in found.arrays)
+            np.testing.assert_array_equal(found.arrays[0], expected.data)
+            np.testing.assert_array_equal(found.arrays[1], expected.indices)
+
+
+def test_a_wide_matrix_takes_no_counters_for_threads_that_do_not_pay():
+    A = sp.csr_array(([1.0, 2.0], ([0, 4999], [3, 10**6])), shape=(5000, 2 * 10**6))
+    values, indices, indptr = Rows(A).transposed(64)
+    np.testing.assert_array_equal(values, [1.0, 2.0])
+    np.testing.assert_array_equal(indices, [0, 4999])
+    assert (indptr[3], indptr[4], indptr[10**6], indptr[-1]) == (0, 1, 1, 2)
 
 
 def test_broken_matrices_are_refused_in_either_direction():

@@ -107,7 +107,10 @@ class ERM:
         if by not in self._rows:
             other: Literal["rows", "columns"] = "columns" if by == "rows" else "rows"
             if sp.issparse(self.A) and self.A.format == ("csr" if other == "rows" else "csc"):
-                self._rows[by] = self.rows(other).turned(by, self.threads)
+                known, given = other in self._rows, self.rows(other)
+                self._rows[by] = given.turned(by, self.threads)
+                if given.copied and not known:  # one copy is enough
+                    del self._rows[other]
             else:
                 self._rows[by] = Rows(self.A, by)
         return self._rows[by]

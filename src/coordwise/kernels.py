@@ -191,8 +191,8 @@ class Matrix:
 
     def transposed(self, threads: int = 1) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """Values, indices and starts of a sparse matrix by columns, entries in order."""
-        values, indices, indptr = self._arrays
-        out = np.empty_like(values), np.empty_like(indices), np.empty(self.width + 1, indptr.dtype)
+        entries, kind, index = len(self._arrays[0]), self._arrays[0].dtype, self._arrays[-1].dtype
+        out = np.empty(entries, kind), np.empty(entries, index), np.empty(self.width + 1, index)
         self._core.transposed(threads, *out)
         return out
 

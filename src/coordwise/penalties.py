@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -45,7 +46,7 @@ class ElasticNet:
 
     def value(self, w: FloatArray) -> FloatArray:
         """r(w), summed over the first axis."""
-        value = self.l2 / 2 * _squares(w)
+        value = _squares(math.sqrt(self.l2) * w) / 2
         if self.l1 > 0:
             value = value + self.l1 * np.abs(w).sum(0)
         return np.where((w < 0).any(0), np.inf, value) if self.positive else value
@@ -53,11 +54,11 @@ class ElasticNet:
     def conjugate(self, v: FloatArray) -> FloatArray:
         """r*(v), summed over the first axis."""
         if self.l1 == 0 and not self.positive:
-            return _squares(v) / (2 * self.l2)
+            return _squares(v / math.sqrt(self.l2)) / 2  # the squares alone might underflow
         excess = np.maximum((v if self.positive else np.abs(v)) - self.l1, 0)
         if self.l2 == 0:
             return np.where((excess > 0).any(0), np.inf, 0.0)
-        return _squares(excess) / (2 * self.l2)
+        return _squares(excess / math.sqrt(self.l2)) / 2
 
     def conjugate_gradient(self, v: FloatArray) -> FloatArray:
         """The w that attains r*(v) = <v, w> - r(w); l2 > 0."""

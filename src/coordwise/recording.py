@@ -173,7 +173,7 @@ class Log:
         An error may be 0 before the end: that of an image with rounding which the point itself does not confirm.
         """
         (since, was), (now, error) = self.errors[-2:]
-        said = now > since and error > 0 and 0 < was < math.inf
+        said = now > since and 0 < error < math.inf and 0 < was < math.inf
         return (math.log(was) - math.log(error)) / (now - since) if said else 0.0
 
     def folds_left(self, error: float) -> float:

@@ -95,10 +95,12 @@ def fit(
         For a strategy that does not apply, with the reason and those that do; and for a loss with a kink beside a
         penalty without an l2 part, or beside an intercept and an l1 penalty or w >= 0, where none does.
     """
-    name, why = choose(model) if check_choice("strategy", strategy, STRATEGIES) == "auto" else (strategy, "as asked")
-    check_applies(model, name)
     begun = time.perf_counter()
     limit = np.inf if time_limit is None else begun + time_limit
+    options = _Options(tol, max_passes, limit, method, random_state, start, callback, n_jobs)
+    model.problem.threads = options.threads if sp.issparse(model.A) else 1
+    name, why = choose(model) if check_choice("strategy", strategy, STRATEGIES) == "auto" else (strategy, "as asked")
+    check_applies(model, name)
     runner = {
         "gram": _gram,
         "newton": _newton,
@@ -111,10 +113,10 @@ def fit(
     }[name]
     if strategy == "auto" and name == "dual" and may_be_interior(model):
         runner = _dual_first
-    options = _Options(tol, max_passes, limit, method, random_state, start, callback, n_jobs)
     small = runner in (_gram, _newton, _interior, _dual_first) and model.d <= min(FEW, model.n)
     small = small and by_kernel(model.A, options.threads)
-    model.problem.threads = options.threads if small or sp.issparse(model.A) else 1
+    if small:
+        model.problem.threads = options.threads
     with one_blas_thread() if small or model.problem.threads > 1 else nullcontext():  # threads of a BLAS library spin
         outcome = runner(model, options)
     found = outcome.found

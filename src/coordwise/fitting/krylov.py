@@ -33,12 +33,15 @@ POWER = 6  # steps of the power method
 ROOT = 0.5  # power of the diagonals that precondition
 RECENT = 5  # steps
 SLOW = 0.1  # of the gain per step of the other problem: not worth a step
+TINY = 1e-16  # gains per step, relative to 2 P(0), that say nothing
+NOTHING = 1e-32  # of the steepest slope: what rounding leaves of a gradient, squared
+STALE = 2  # looks in a row at which the gap has not fallen: rounding allows no more
 
 
 def krylov(
     model: LinearModel, tol: float, *, start: Candidate | None = None, steps: list[int] | None = None
 ) -> Iterator[Candidate]:
-    """Minimise P(w, c), output by output, for the squared loss and an l2 penalty.
+    """Minimise P(w, c), output by output, for the squared loss and an l2 penalty, from `start` or from zeros.
 
     Yields the best candidate at the start and every `LOOK` steps, until every gap is <= tol * scale, or until rounding
     errors stop the gaps from falling. What was taken before each of them, by the output that took most, is appended to
@@ -46,9 +49,9 @@ def krylov(
     """
     best = model.from_dual(np.zeros_like(model.b)) if start is None else model.recertified(start)
     yield best
-    outputs = [_Output(model, k) for k in range(model.outputs)]
+    outputs = [_Output(model, k, start) for k in range(model.outputs)]
+    last, stale = np.full(model.outputs, np.inf), np.zeros(model.outputs, int)
     while (active := best.gap > tol * model.scale).any():
-        before = best.gap
         taken = [outputs[k].advance(0.9 * tol * float(model.scale[k])) for k in np.flatnonzero(active)]
         if steps is not None:
             steps.append(max(taken))
@@ -56,10 +59,11 @@ def krylov(
         y = np.stack([output.dual for output in outputs], axis=1)
         t = model.scores(w, np.zeros(model.outputs))
         c = model.best_intercept(t)
-        best = model.paired(w, c, t + c, y).better(best)
-        ended = [output.ended or not best.gap[k] < before[k] for k, output in enumerate(outputs)]
+        found = model.paired(w, c, t + c, y)
+        stale = np.where(found.gap < last, 0, stale + 1)
+        last, best = found.gap, found.better(best)
         yield best
-        if all(end for end, more in zip(ended, active, strict=True) if more):
+        if all(output.ended or stale[k] >= STALE for k, output in enumerate(outputs) if active[k]):
             return
 
 
@@ -68,37 +72,49 @@ class _Output:
     and centred if there is an intercept.
     """
 
-    def __init__(self, model: LinearModel, k: int) -> None:
+    def __init__(self, model: LinearModel, k: int, start: Candidate | None = None) -> None:
         self.model = model
         self.roots = None if model.weights is None else np.sqrt(model.weights)
         self.ones: FloatArray | None = None  # the direction that an intercept takes out
         if model.intercept:
             ones = np.ones(model.n) if self.roots is None else self.roots
             self.ones = ones / np.linalg.norm(ones)
+        f = self._centred(self._weighted(model.b[:, k : k + 1]))[:, 0]
+        self.size = float(np.linalg.norm(f)) or 1.0
+        f = f / self.size  # |f| = 1, so that nothing overflows
+        squares, norms2 = _diagonals(model)
         shift = model.penalty.l2 * model.total
-        rows = model.problem.rows("rows")
-        f = np.ascontiguousarray(self._centred(self._weighted(model.b[:, k : k + 1]))[:, 0])
-        norms2 = rows.norms2() if model.weights is None else rows.norms2() * model.weights
-        if model.n > model.d:  # most eigenvalues of 1 + BB'/shift are 1, which should not be spread
-            norms2[:] = 0
-        self.features = _Features(f, rows.squares(model.weights), shift)
+        self.features = _Features(f, squares, shift)
         self.samples = _Samples(f, norms2, shift, self.ones)
+        if start is not None:
+            self._begin(start.w[:, k] / self.size, start.y[:, k] / self.size)
         self._turn(self.features, self.samples)
+
+    def _begin(self, w: FloatArray, y: FloatArray) -> None:
+        """Begin with these, unless zeros are better."""
+        x = -y[:, None]
+        if self.roots is not None:
+            x = np.divide(x, self.roots[:, None], out=np.zeros_like(x), where=self.roots[:, None] > 0)
+        x = self._centred(x)
+        image = self.model.problem.adjoint(self._weighted(x))[:, 0]
+        moves = self._product(w, image)
+        self.features.begin(w, moves[:, 0])
+        self.samples.begin(x[:, 0], image, moves[:, 1])
 
     @property
     def w(self) -> FloatArray:
         """The weights."""
-        return self.features.x
+        return self.size * self.features.x
 
     @property
     def dual(self) -> FloatArray:
         """The dual variables."""
-        return -self._weighted(self.samples.x[:, None])[:, 0]
+        return -self.size * self._weighted(self.samples.x[:, None])[:, 0]
 
     @property
     def gap(self) -> float:
         """P + D of the present w and y."""
-        return (self.features.value + self.samples.value) / self.model.total
+        return self.size**2 * (self.features.value + self.samples.value) / self.model.total
 
     @property
     def ended(self) -> bool:
@@ -119,7 +135,7 @@ class _Output:
         """Where the next step is taken."""
         sides = [side for side in (self.features, self.samples) if not side.ended]
         most = max(side.pace for side in sides)
-        return [side for side in sides if side.pace >= SLOW * most]
+        return [side for side in sides if side.pace >= SLOW * most or most < TINY]
 
     def _step(self, *sides: _Side) -> None:
         moves = self._product(*(side.ahead for side in sides))
@@ -154,7 +170,7 @@ class _Side:
     def __init__(self, x: FloatArray, value: float) -> None:
         self.x, self.value = x, value
         self.direction = np.zeros_like(x)
-        self.slope = 0.0  # along the direction
+        self.slope = self.steepest = 0.0  # along the direction, and the largest so far
         self.ended = False  # nothing is left
         self.gains: deque[float] = deque(maxlen=RECENT)
 
@@ -171,9 +187,9 @@ class _Side:
         """The next direction, B' times `back` being `product`."""
         raise NotImplementedError
 
-    def _length(self, curvature: float) -> float:
-        """The length of a step that was taken along a direction of this curvature."""
-        if not curvature > 0:
+    def _move(self, curvature: float) -> float:
+        """Take the best step along the direction, which has this curvature, and say how long it is."""
+        if not 0 < curvature < math.inf:
             self.ended = True
             return 0.0
         length = self.slope / curvature
@@ -185,7 +201,8 @@ class _Side:
     def _towards(self, residual: FloatArray, preconditioned: FloatArray) -> None:
         """The next direction; residual is minus the gradient."""
         slope = float(residual @ preconditioned)
-        if not slope > 1e-300:
+        self.steepest = max(self.steepest, slope)
+        if not slope > NOTHING * self.steepest:
             self.ended, slope = True, 0.0
         self.direction *= slope / self.slope if self.slope > 0 else 0.0
         self.direction += preconditioned
@@ -198,11 +215,18 @@ class _Features(_Side):
     def __init__(self, f: FloatArray, squares: FloatArray, shift: float) -> None:
         super().__init__(np.zeros(len(squares)), float(f @ f) / 2)
         size = max(shift, float(squares.max()))
-        self.inverse = np.maximum((squares + shift) / size, 1e-30) ** -ROOT
+        self.inverse = np.maximum((squares + shift) / size, 1e-30) ** -ROOT / size
         self.shift, self.back = shift, f.copy()  # f - Bw
 
+    def begin(self, w: FloatArray, scores: FloatArray) -> None:
+        """Begin with w, Bw being `scores`, unless zeros are better."""
+        errors = self.back - scores
+        value = float(errors @ errors + self.shift * (w @ w)) / 2
+        if value < self.value:
+            self.x[:], self.back, self.value = w, errors, value
+
     def step(self, move: FloatArray) -> None:
-        self.back -= self._length(float(move @ move) + self.shift * float(self.ahead @ self.ahead)) * move
+        self.back -= self._move(float(move @ move) + self.shift * float(self.ahead @ self.ahead)) * move
 
     def turn(self, product: FloatArray) -> None:
         residual = self.shift * self.x
@@ -216,26 +240,67 @@ class _Samples(_Side):
 
     def __init__(self, f: FloatArray, norms2: FloatArray, shift: float, ones: FloatArray | None) -> None:
         super().__init__(np.zeros(len(f)), 0.0)
-        self.inverse = (1 + norms2 / shift) ** -ROOT
+        self.inverse = (1 + np.minimum(norms2 / shift, 1e200)) ** -ROOT
         self.shift, self.ones, self.residual = shift, ones, f.copy()
-        self._turn()
+        self._choose()
+
+    def begin(self, x: FloatArray, image: FloatArray, moves: FloatArray) -> None:
+        """Begin with x, B'x being `image` and BB'x `moves`, unless zeros are better."""
+        value = float(x @ x / 2 + image @ image / (2 * self.shift) - self.residual @ x)
+        if value < self.value:
+            self.x[:], self.value = x, value
+            self.residual -= x + moves / self.shift
+            self.slope = 0.0
+            self._choose()
 
     def step(self, move: FloatArray) -> None:
         product = move / self.shift
         product += self.direction
-        self.residual -= self._length(float(self.direction @ product)) * product
-        self._turn()
+        self.residual -= self._move(float(self.direction @ product)) * product
+        self._choose()
 
     def turn(self, product: FloatArray) -> None:
         self.ahead = product
 
-    def _turn(self) -> None:
+    def _choose(self) -> None:
+        """The next direction, before B' is applied to it."""
         z = self.inverse * self.residual
         if self.ones is not None:
             along = self.inverse * self.ones
             z -= along * ((self.ones @ z) / (self.ones @ along))
         self._towards(self.residual, z)
         self.back = self.direction
+
+
+def _diagonals(model: LinearModel) -> tuple[FloatArray, FloatArray]:
+    """Those of B'B and BB', before centring; zeros for the latter where n > d.
+
+    There n - d eigenvalues of 1 + BB'/shift are 1, and should not be spread.
+    """
+    if "diagonals" not in model.shared:
+        rows = model.problem.rows("rows")
+        norms2 = np.zeros(model.n) if model.n > model.d else rows.norms2()
+        if model.weights is not None:
+            norms2 *= model.weights
+        model.shared["diagonals"] = rows.squares(model.weights), norms2
+    found: tuple[FloatArray, FloatArray] = model.shared["diagonals"]
+    return found
+
+
+def _largest(model: LinearModel) -> float:
+    """The square of the largest singular value of B, by the power method."""
+    if "sigma2" not in model.shared:
+        v = np.random.default_rng(0).standard_normal((model.d, 1))
+        size = 0.0
+        for _ in range(POWER):
+            v /= max(float(np.linalg.norm(v)), 1e-300)
+            t = model.problem.product(v)
+            if model.intercept:
+                t -= (model.s * t).sum() / model.total
+            v = model.problem.adjoint(model.s * t)
+            size = float(np.linalg.norm(v))
+        model.shared["sigma2"] = size
+    return float(model.shared["sigma2"])
 
 
 def worth_it(model: LinearModel) -> bool:
@@ -248,11 +313,5 @@ def worth_it(model: LinearModel) -> bool:
     passes = model.passes_over_samples()
     if passes < WEAK:
         return False
-    shift = model.penalty.l2 * model.total
-    v = np.random.default_rng(0).standard_normal((model.d, 1))
-    size = 0.0
-    for _ in range(POWER):
-        v /= max(float(np.linalg.norm(v)), 1e-300)
-        v = model.problem.adjoint(model.s * model.problem.product(v))
-        size = float(np.linalg.norm(v))
-    return passes >= WORTH * math.sqrt(size / shift) / 4 / passes
+    bound = math.sqrt(_largest(model) / (model.penalty.l2 * model.total)) / 4
+    return passes >= WORTH * bound / passes

@@ -38,7 +38,7 @@ class Candidate:
         """Output by output, whichever has the smaller gap."""
         if other is None:
             return self
-        ours = ~(other.gap < self.gap)
+        ours = (self.gap <= other.gap) | np.isnan(other.gap)
         pick = [np.where(ours, getattr(self, f), getattr(other, f)) for f in ("w", "c", "y", "value", "gap")]
         return Candidate(*pick)
 
@@ -70,7 +70,7 @@ class LinearModel:
         self.n, self.d, self.outputs = problem.n_samples, problem.n_features, problem.b.shape[1]
         self.total = problem.total
         self.weights = problem.sample_weight
-        self.shared: dict[str, Any] = {}  # what does not depend on the penalty: Gram matrices
+        self.shared: dict[str, Any] = {}  # what does not depend on the penalty
 
     def penalised(self, penalty: ElasticNet) -> LinearModel:
         """The same model with another penalty; rows and Gram matrices are shared."""
@@ -99,7 +99,8 @@ class LinearModel:
         """The columns of A, prepared once for all penalties."""
         if "columns" not in self.shared:
             by_rows = sp.issparse(self.A) and self.A.format == "csr"
-            self.shared["columns"] = Columns(self.A, self.problem.rows("rows") if by_rows else None)
+            rows = self.problem.rows("rows") if by_rows else None
+            self.shared["columns"] = Columns(self.A, rows, self.problem.threads)
         return self.shared["columns"]
 
     @property

@@ -28,9 +28,9 @@ class Columns:
     much as some passes.
     """
 
-    def __init__(self, A: Any, rows: Rows | None = None) -> None:
+    def __init__(self, A: Any, rows: Rows | None = None, threads: int = 1) -> None:
         self.n, self.d = A.shape
-        self._given, self._rows = A, rows if sp.issparse(A) else None
+        self._given, self._rows, self._threads = A, rows if sp.issparse(A) else None, threads
         self._taken = 0
         if self._rows is not None:
             self._given = sp.csr_array(self._rows.arrays, shape=A.shape, copy=False)
@@ -45,9 +45,10 @@ class Columns:
         """All of them."""
         if not sp.issparse(self._given):
             return np.asarray(self._given)
+        if self._rows is not None:
+            return sp.csc_array(self._rows.transposed(self._threads), shape=self._given.shape, copy=False)
         table = sp.csc_array(self._given)
-        if self._rows is None:
-            table.sum_duplicates()
+        table.sum_duplicates()
         return table
 
     def part(self, which: Any) -> Any:
