@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 import coordwise as cw
 from coordwise.fitting.fit import fit
-from coordwise.fitting.krylov import LOOK, SLOW, _Output, krylov, worth_it
+from coordwise.fitting.krylov import LOOK, _Output, krylov, worth_it
 from coordwise.fitting.model import LinearModel
 from coordwise.fitting.strategies import choose
 from coordwise.results import Status
@@ -67,7 +67,7 @@ def test_steps_are_taken_where_the_gap_falls():
         if len(sides) == 1:
             alone.add(type(sides[0]).__name__)
             other = output.samples if sides[0] is output.features else output.features
-            assert other.ended or other.pace < SLOW * sides[0].pace
+            assert other.ended or other.pace < other.slow * sides[0].pace
             before = other.x.copy()
         output._step(*sides)
         if len(sides) == 1:

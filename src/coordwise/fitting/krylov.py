@@ -32,7 +32,6 @@ WEAK, WORTH = 8.0, 3.0  # see `worth_it`
 POWER = 6  # steps of the power method
 ROOT = 0.5  # power of the diagonals that precondition
 RECENT = 5  # steps
-SLOW = 0.1  # of the gain per step of the other problem: not worth a step
 TINY = 1e-16  # gains per step, relative to 2 P(0), that say nothing
 NOTHING = 1e-32  # of the steepest slope: what rounding leaves of a gradient, squared
 STALE = 2  # looks in a row at which the gap has not fallen: rounding allows no more
@@ -135,7 +134,7 @@ class _Output:
         """Where the next step is taken."""
         sides = [side for side in (self.features, self.samples) if not side.ended]
         most = max(side.pace for side in sides)
-        return [side for side in sides if side.pace >= SLOW * most or most < TINY]
+        return [side for side in sides if side.pace >= side.slow * most or most < TINY]
 
     def _step(self, *sides: _Side) -> None:
         moves = self._product(*(side.ahead for side in sides))
@@ -166,6 +165,7 @@ class _Side:
 
     ahead: FloatArray
     back: FloatArray
+    slow: float  # of the gain per step of the other side: not worth a step
 
     def __init__(self, x: FloatArray, value: float) -> None:
         self.x, self.value = x, value
@@ -210,7 +210,9 @@ class _Side:
 
 
 class _Features(_Side):
-    """|Bw - f|^2/2 + shift |w|^2/2."""
+    """|Bw - f|^2/2 + shift |w|^2/2; weights are what is asked for, so that it seldom rests."""
+
+    slow = 0.01
 
     def __init__(self, f: FloatArray, squares: FloatArray, shift: float) -> None:
         super().__init__(np.zeros(len(squares)), float(f @ f) / 2)
@@ -237,6 +239,8 @@ class _Features(_Side):
 
 class _Samples(_Side):
     """The dual: |x|^2/2 + |B'x|^2/(2 shift) - <f, x>, x = -y, orthogonal to `ones` if these are given."""
+
+    slow = 0.1
 
     def __init__(self, f: FloatArray, norms2: FloatArray, shift: float, ones: FloatArray | None) -> None:
         super().__init__(np.zeros(len(f)), 0.0)
