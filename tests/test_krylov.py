@@ -196,7 +196,9 @@ def test_it_is_chosen_for_weak_penalties_where_singular_values_are_close():
     assert chosen(A, 1.0) == "dual"
     assert chosen(A, 1e-8) == "krylov"
     spread = sp.csr_array(sp.diags_array(rng.lognormal(0, 2, 1200)) @ A)  # few rows have most of the norm
-    assert worth_it(LinearModel(cw.ERM(A, b, penalty=cw.penalties.L2(1e-4)), False))
-    assert not worth_it(LinearModel(cw.ERM(spread, b, penalty=cw.penalties.L2(1e-4)), False))
+    close, far = (LinearModel(cw.ERM(X, b, penalty=cw.penalties.L2(1e-4)), False) for X in (A, spread))
+    assert worth_it(close, 1e-2)
+    assert not worth_it(close, 1e-6)  # there S/n should be larger
+    assert not worth_it(far, 1e-2)
     with pytest.raises(ValueError, match="squared loss and an l2 penalty"):
         fit(LinearModel(cw.ERM(A, np.sign(b), loss="logistic", lam=1.0), False), tol=1e-3, strategy="krylov")

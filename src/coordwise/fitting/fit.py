@@ -99,7 +99,9 @@ def fit(
     limit = np.inf if time_limit is None else begun + time_limit
     options = _Options(tol, max_passes, limit, method, random_state, start, callback, n_jobs)
     model.problem.threads = options.threads if sp.issparse(model.A) else 1
-    name, why = choose(model) if check_choice("strategy", strategy, STRATEGIES) == "auto" else (strategy, "as asked")
+    name, why = strategy, "as asked"
+    if check_choice("strategy", strategy, STRATEGIES) == "auto":
+        name, why = choose(model, tol)
     check_applies(model, name)
     runner = {
         "gram": _gram,

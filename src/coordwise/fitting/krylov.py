@@ -28,7 +28,7 @@ from coordwise.validation import FloatArray
 __all__ = ["krylov", "worth_it"]
 
 LOOK = 25  # steps between certificates, which cost as much as one
-WEAK, WORTH = 8.0, 3.0  # see `worth_it`
+WEAK, WORTH, LOOSE = 8.0, (3.0, 10.0), 1e-3  # see `worth_it`
 POWER = 6  # steps of the power method
 ROOT = 0.5  # power of the diagonals that precondition
 RECENT = 5  # steps
@@ -307,15 +307,15 @@ def _largest(model: LinearModel) -> float:
     return float(model.shared["sigma2"])
 
 
-def worth_it(model: LinearModel) -> bool:
+def worth_it(model: LinearModel, tol: float) -> bool:
     """Whether Krylov spaces are expected to be faster than steps over the samples, for the squared loss and l2.
 
     Conjugate gradients take sqrt(sigma^2/(l2 W))/4 steps per e-fold at most, with sigma the largest singular value, and
     ever fewer than that as penalties become weak: the factor between this bound and S/n does not depend on l2. They
-    were found to be ahead where S/n is at least `WORTH` times that factor.
+    were found to be ahead where S/n is at least `WORTH` times that factor, for loose tolerances and for tight ones.
     """
     passes = model.passes_over_samples()
     if passes < WEAK:
         return False
     bound = math.sqrt(_largest(model) / (model.penalty.l2 * model.total)) / 4
-    return passes >= WORTH * bound / passes
+    return passes >= WORTH[tol < LOOSE] * bound / passes

@@ -20,8 +20,8 @@ HARD = 1e5  # the same, for hinges and logistic losses: most samples are held in
 MOST = 10_000  # features whose dense Gram matrix fits into memory, where there is no other way
 
 
-def choose(model: LinearModel) -> tuple[str, str]:
-    """(strategy, why) for a model: see `fit`."""
+def choose(model: LinearModel, tol: float = 1e-4) -> tuple[str, str]:
+    """(strategy, why) for a model and a tolerance: see `fit`."""
     n, d, loss, penalty = model.n, model.d, model.loss, model.penalty
     plain = penalty.l1 == 0 and not penalty.positive
     if penalty.l1 == 0 and penalty.l2 == 0:
@@ -32,7 +32,7 @@ def choose(model: LinearModel) -> tuple[str, str]:
         return "gram", f"squared loss with {d} <= {FEW} features: one Gram matrix"
     if loss.name == "squared" and plain and n <= FEW:
         return "gram", f"squared loss with {n} <= {FEW} samples: one Gram matrix"
-    if loss.name == "squared" and plain and worth_it(model):
+    if loss.name == "squared" and plain and worth_it(model, tol):
         return "krylov", "squared loss and a weak penalty: Krylov spaces of samples and features at once"
     if loss.gamma > 0 and plain and d <= FEW and (n >= d or d <= FEW // 4):
         return "newton", f"smooth loss with {d} <= {FEW} features: Newton's method with one Gram matrix per step"
