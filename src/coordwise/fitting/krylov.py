@@ -17,6 +17,7 @@ suggests. Steps over the samples need as many passes as S/n = mean sqrt(1 + |a_i
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterator
 
@@ -157,10 +158,11 @@ class _Output:
         return r if self.ones is None else r - self.ones[:, None] * (self.ones @ r)
 
 
-class _Side:
+class _Side(ABC):
     """Preconditioned conjugate gradients for one quadratic function: a point, its value and a direction.
 
-    A step asks for B times `ahead`, and a turn to the next direction for B' times `back`.
+    A step asks for B times `ahead`, and a turn to the next direction for B' times `back`. Products are the caller's,
+    who has those of two sides together (`coordwise.linalg.conjugate` computes its own, for one problem).
     """
 
     ahead: FloatArray
@@ -179,13 +181,13 @@ class _Side:
         """What recent steps gained, each; infinity if there were too few."""
         return sum(self.gains) / RECENT if len(self.gains) == RECENT else math.inf
 
+    @abstractmethod
     def step(self, move: FloatArray) -> None:
         """A step along the direction, B times `ahead` being `move`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def turn(self, product: FloatArray) -> None:
         """The next direction, B' times `back` being `product`."""
-        raise NotImplementedError
 
     def _move(self, curvature: float) -> float:
         """Take the best step along the direction, which has this curvature, and say how long it is."""
