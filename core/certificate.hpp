@@ -5,7 +5,9 @@
 #include <cmath>
 #include <vector>
 
+#include "batch.hpp"
 #include "engine.hpp"
+#include "evaluate.hpp"
 #include "products.hpp"
 #include "rows.hpp"
 #include "threads.hpp"
@@ -30,32 +32,39 @@ void certify(std::uint32_t count, const Term& term, const double* omega, std::si
   const double inverse = 1 / term.scale;
   const std::size_t stretches = (count + stretch - 1) / stretch;
   std::vector<Certificate> found(stretches * K);
-  auto fill = [&](std::uint32_t from, std::uint32_t to, Certificate* sums) {
-    double g[K] = {};
-    for (std::uint32_t i = from; i < to; ++i) {
-      if (omega) stride == 1 ? dot<K, 1>(row(i), omega, 1, g) : dot<K>(row(i), omega, stride, g);
-      const double s = weight(i);
-      for (std::size_t k = 0; k < K; ++k) {
-        const double x = at(i, k), c = center(i, k);
-        const double h = term.conjugate(x, c, s);
-        const double dual = term.value(-g[k] * inverse, c, s);
-        const double r = g[k] + term.conjugate_gradient(x, c, s);
-        Certificate& sum = sums[k];
-        sum.value += h;
-        sum.conjugate += dual;
-        sum.fenchel_young += std::max(h + dual + x * g[k], 0.0);
-        sum.gradient2 += r * r;
-        if (all_g) all_g[i * stride + k] = g[k];
-        sum.lowest = std::min(sum.lowest, g[k]), sum.highest = std::max(sum.highest, g[k]);
+  const Piecewise pieces(term);
+  auto fill = [&](std::size_t from, std::size_t count, Certificate* sums) {
+    Batch in;
+    double g[batch * K] = {}, x[batch], h[batch], dual[batch];
+    for (std::size_t e = 0; e < count && omega; ++e) {
+      const auto i = static_cast<std::uint32_t>(from + e);
+      stride == 1 ? dot<K, 1>(row(i), omega, 1, g + e * K) : dot<K>(row(i), omega, stride, g + e * K);
+    }
+    for (std::size_t k = 0; k < K; ++k) {
+      for (std::size_t e = 0; e < count; ++e) {
+        const auto i = static_cast<std::uint32_t>(from + e);
+        in.t[e] = x[e] = at(i, k), in.c[e] = center(i, k), in.s[e] = weight(i);
       }
+      evaluate(term, pieces, in, Ask::conjugate, h);
+      for (std::size_t e = 0; e < count; ++e) in.t[e] = -g[e * K + k] * inverse;
+      evaluate(term, pieces, in, Ask::value, dual);
+      Certificate sum = sums[k];
+      for (std::size_t e = 0; e < count; ++e) {
+        const double slope = g[e * K + k], r = slope + term.conjugate_gradient(x[e], in.c[e], in.s[e]);
+        sum.value += h[e];
+        sum.conjugate += dual[e];
+        sum.fenchel_young += std::max(h[e] + dual[e] + x[e] * slope, 0.0);
+        sum.gradient2 += r * r;
+        if (all_g) all_g[(from + e) * stride + k] = slope;
+        sum.lowest = std::min(sum.lowest, slope), sum.highest = std::max(sum.highest, slope);
+      }
+      sums[k] = sum;
     }
   };
   in_parts(stretches, worth_starting(threads, stretches, 2), [&](std::size_t, std::uint32_t from, std::uint32_t to) {
     for (std::size_t part = from; part < to; ++part) {
       const std::size_t first = part * stretch, last = std::min<std::size_t>(first + stretch, count);
-      Certificate sums[K];  // in registers
-      fill(static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(last), sums);
-      std::copy(sums, sums + K, &found[part * K]);
+      for (std::size_t i = first; i < last; i += batch) fill(i, std::min(last - i, batch), &found[part * K]);
     }
   });
   std::fill(out, out + K, Certificate{});

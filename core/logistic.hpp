@@ -9,11 +9,10 @@
 #include <cstdint>
 #include <cstring>
 
-#include "products.hpp"
+#include "batch.hpp"
+#include "dispatch.hpp"
 
 namespace coordwise {
-
-constexpr std::size_t batch = 256;  // arguments at once
 
 COORDWISE_INLINE std::uint64_t bits_of(double v) {
   std::uint64_t bits;
@@ -111,33 +110,14 @@ struct Entropy {
 
 // z becomes Function::at(z), entry by entry
 template <class Function>
-COORDWISE_INLINE void apply_here(double* z) {
-  for (std::size_t e = 0; e < batch; ++e) z[e] = Function::at(z[e]);
-}
-
-#if COORDWISE_DISPATCH
-template <class Function>
-__attribute__((target("avx2,fma"))) void apply_avx2(double* z) {
-  apply_here<Function>(z);
-}
-#if defined(__clang__)
-#define COORDWISE_WIDEST "avx2,fma,avx512f,avx512vl"
-#else
-#define COORDWISE_WIDEST "avx2,fma,avx512f,avx512vl,prefer-vector-width=512"
-#endif
-template <class Function>
-__attribute__((target(COORDWISE_WIDEST))) void apply_avx512(double* z) {
-  apply_here<Function>(z);
-}
-#endif
-
+struct EveryOne {
+  COORDWISE_INLINE static void run(double* z) {
+    for (std::size_t e = 0; e < batch; ++e) z[e] = Function::at(z[e]);
+  }
+};
 template <class Function>
 void apply(double (&z)[batch]) {
-#if COORDWISE_DISPATCH
-  if (has_avx512) return apply_avx512<Function>(z);
-  if (has_avx2) return apply_avx2<Function>(z);
-#endif
-  apply_here<Function>(z);
+  widest<EveryOne<Function>>(static_cast<double*>(z));
 }
 
 }  // namespace coordwise

@@ -7,13 +7,8 @@
 
 #include <cstddef>
 
+#include "dispatch.hpp"
 #include "simd.hpp"
-
-#if (defined(__GNUC__) || defined(__clang__)) && defined(__x86_64__)
-#define COORDWISE_DISPATCH 1
-#else
-#define COORDWISE_DISPATCH 0
-#endif
 
 namespace coordwise {
 
@@ -76,9 +71,6 @@ COORDWISE_INLINE void axpy_wide(const Slice& row, const double* change, std::siz
 }
 
 #if COORDWISE_DISPATCH
-inline const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-inline const bool has_avx512 = has_avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl");
-
 template <int W, int S, class Slice>
 __attribute__((target("avx2,fma"))) void dot_avx2(const Slice& row, const double* image, std::size_t stride,
                                                   double* out) {

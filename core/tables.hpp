@@ -8,8 +8,10 @@
 #include <limits>
 #include <vector>
 
+#include "batch.hpp"
 #include "corner.hpp"
-#include "logistic.hpp"
+#include "dispatch.hpp"
+#include "evaluate.hpp"
 #include "sum.hpp"
 #include "term.hpp"
 #include "threads.hpp"
@@ -25,85 +27,61 @@ struct Terms {
 
   double center(std::size_t e) const { return centers ? centers[e] : 0.0; }
   double weight(std::size_t i) const { return weights ? weights[i] : 1.0; }
-  bool logistic() const { return term.shape == Shape::logistic; }
   // Stretches of rows that are worth a thread.
-  std::size_t parts(std::size_t threads) const {
-    return worth_starting(threads, rows * columns, logistic() ? 16384 : 24576);
-  }
+  std::size_t parts(std::size_t threads) const { return worth_starting(threads, rows * columns, 16384); }
 };
 
-// Derivatives of the logistic loss, some entries at a time; `odd`: with the sign of -c.
-template <class Function>
-void logistic_derivatives(const Terms& of, const double* t, std::size_t from, std::size_t to, bool odd, double* out) {
-  for (std::size_t i = from; i < to;) {
-    const std::size_t rows = std::min(to - i, std::max<std::size_t>(batch / of.columns, 1));
-    const std::size_t first = i * of.columns, last = (i + rows) * of.columns;
-    for (std::size_t at = first; at < last; at += batch) {
-      const std::size_t count = std::min(last - at, batch);
-      double z[batch] = {};
-      for (std::size_t e = 0; e < count; ++e) z[e] = -of.center(at + e) * t[at + e];
-      apply<Function>(z);
-      for (std::size_t e = 0; e < count; ++e) out[at + e] = (odd ? -of.center(at + e) : 1.0) * z[e];
-    }
-    for (std::size_t e = first; e < last; ++i) {
-      const double s = of.weight(i);
-      for (std::size_t k = 0; k < of.columns; ++k, ++e) out[e] = s == 0 ? 0.0 : of.term.scale * s * out[e];
+// `count` entries of t from `first` on, every `step`-th one, with their centres and weights.
+inline void fill(const Terms& of, const double* t, std::size_t first, std::size_t step, std::size_t count, Batch& in) {
+  if (of.columns == 1) {
+    for (std::size_t e = 0; e < count; ++e) in.t[e] = t[first + e];
+    for (std::size_t e = 0; e < count; ++e) in.c[e] = of.center(first + e);
+    for (std::size_t e = 0; e < count; ++e) in.s[e] = of.weight(first + e);
+  } else {
+    for (std::size_t e = 0; e < count; ++e) {
+      const std::size_t from = first + e * step;
+      in.t[e] = t[from], in.c[e] = of.center(from), in.s[e] = of.weight(from / of.columns);
     }
   }
+  for (std::size_t e = count; e < batch; ++e) in.t[e] = in.c[e] = in.s[e] = 0;  // terms of weight 0 are 0
 }
 
 // out = scale * s_i phi'(t_i; c_i), or phi''
 inline void derivatives(const Terms& of, const double* t, bool second, std::size_t threads, double* out) {
-  in_parts(of.rows, of.parts(threads), [=, &of](std::size_t, std::uint32_t from, std::uint32_t to) {
-    if (of.logistic()) {
-      return second ? logistic_derivatives<SigmoidSlope>(of, t, from, to, false, out)
-                    : logistic_derivatives<Sigmoid>(of, t, from, to, true, out);
-    }
-    for (std::size_t i = from; i < to; ++i) {
-      for (std::size_t e = i * of.columns; e < (i + 1) * of.columns; ++e) {
-        const double c = of.center(e), s = of.weight(i);
-        out[e] = second ? of.term.curvature(t[e], c, s) : of.term.derivative(t[e], c, s);
-      }
+  const Piecewise pieces(of.term);
+  in_parts(of.rows, of.parts(threads), [=, &of, &pieces](std::size_t, std::uint32_t from, std::uint32_t to) {
+    Batch in;
+    double found[batch];
+    for (std::size_t at = from * of.columns, end = to * of.columns; at < end; at += batch) {
+      const std::size_t count = std::min(end - at, batch);
+      fill(of, t, at, 1, count, in);
+      evaluate(of.term, pieces, in, second ? Ask::curvature : Ask::derivative, found);
+      std::copy(found, found + count, out + at);
     }
   });
 }
 
+struct AddUp {
+  COORDWISE_INLINE static void run(const double* v, SideBySide* sum) {
+    SideBySide held = *sum;  // in registers
+    for (std::size_t e = 0; e < batch; e += SideBySide::width) held.add(v + e);
+    *sum = held;
+  }
+};
+
 // Sums of one column over a stretch of rows: of the terms or of their conjugates.
 inline double sum_of(const Terms& of, const double* t, bool conjugate, std::size_t k, std::size_t from,
                      std::size_t to) {
-  Sum sum;
-  for (std::size_t i = from; i < to; ++i) {
-    const std::size_t e = i * of.columns + k;
-    const double c = of.center(e), s = of.weight(i);
-    sum.add(conjugate ? of.term.conjugate(t[e], c, s) : of.term.value(t[e], c, s));
+  const Piecewise pieces(of.term);
+  Batch in;
+  double found[batch];
+  SideBySide sum;
+  for (std::size_t i = from; i < to; i += batch) {
+    fill(of, t, i * of.columns + k, of.columns, std::min(to - i, batch), in);
+    evaluate(of.term, pieces, in, conjugate ? Ask::conjugate : Ask::value, found);
+    widest<AddUp>(static_cast<const double*>(found), &sum);
   }
   return sum.get();
-}
-
-// The same for the logistic loss, some rows at a time, and several sums side by side.
-inline double logistic_sum_of(const Terms& of, const double* t, bool conjugate, std::size_t k, std::size_t from,
-                              std::size_t to) {
-  constexpr std::size_t chains = 4;
-  Sum sums[chains];
-  for (std::size_t i = from; i < to; i += batch) {
-    const std::size_t count = std::min(to - i, batch);
-    double z[batch] = {}, weight[batch] = {};
-    bool inside = true;
-    for (std::size_t r = 0; r < count; ++r) {
-      const std::size_t e = (i + r) * of.columns + k;
-      const double c = of.center(e), s = of.weight(i + r);
-      weight[r] = of.term.scale * s;
-      if (conjugate) inside &= !(t[e] < of.term.low(c, s) || t[e] > of.term.high(c, s));
-      z[r] = s == 0 ? 0.0 : -c * t[e] / (conjugate ? s : 1.0);
-    }
-    if (!inside) return std::numeric_limits<double>::infinity();
-    conjugate ? apply<Entropy>(z) : apply<SoftPlus>(z);
-    for (std::size_t r = 0; r < batch; r += chains) {
-      for (std::size_t chain = 0; chain < chains; ++chain) sums[chain].add(weight[r + chain] * z[r + chain]);
-    }
-  }
-  for (std::size_t chain = 1; chain < chains; ++chain) sums[0].add(sums[chain].get());
-  return sums[0].get();
 }
 
 // out_k = sum_i scale * s_i phi(t_ik; c_ik), or of the conjugates
@@ -112,7 +90,7 @@ inline void sums(const Terms& of, const double* t, bool conjugate, std::size_t t
   std::vector<double> found(parts * columns);
   in_parts(of.rows, parts, [&](std::size_t part, std::uint32_t from, std::uint32_t to) {
     for (std::size_t k = 0; k < columns; ++k) {
-      found[part * columns + k] = (of.logistic() ? logistic_sum_of : sum_of)(of, t, conjugate, k, from, to);
+      found[part * columns + k] = sum_of(of, t, conjugate, k, from, to);
     }
   });
   for (std::size_t k = 0; k < columns; ++k) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <memory>
@@ -53,31 +54,41 @@ class Team {
       std::thread([this] { serve(); }).detach();
     }
     void give(std::function<void()> job) {
-      {
-        std::lock_guard<std::mutex> lock(mutex_);
-        job_ = std::move(job);
-      }
-      changed_.notify_all();
+      job_ = std::move(job);
+      turn(true);
     }
-    void wait() {
-      std::unique_lock<std::mutex> lock(mutex_);
-      changed_.wait(lock, [this] { return !job_; });
-    }
+    void wait() { until(false); }
 
    private:
     void serve() {
-      std::unique_lock<std::mutex> lock(mutex_);
       while (true) {
-        changed_.wait(lock, [this] { return static_cast<bool>(job_); });
-        lock.unlock();
+        until(true);
         job_();  // nobody else touches it meanwhile
-        lock.lock();
         job_ = nullptr;
-        changed_.notify_all();
+        turn(false);
       }
     }
+    void turn(bool given) {
+      {
+        std::lock_guard<std::mutex> lock(mutex_);
+        given_.store(given, std::memory_order_release);
+      }
+      changed_.notify_all();
+    }
+    // Waits for its turn: awake at first, since the next loop often comes soon and waking up takes as long as a short
+    // one, and letting others run meanwhile; then asleep.
+    void until(bool given) {
+      auto so = [=] { return given_.load(std::memory_order_acquire) == given; };
+      const auto end = std::chrono::steady_clock::now() + awake;
+      while (!so() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+      if (so()) return;
+      std::unique_lock<std::mutex> lock(mutex_);
+      changed_.wait(lock, so);
+    }
+    static constexpr std::chrono::microseconds awake{300};
     std::mutex mutex_;
     std::condition_variable changed_;
+    std::atomic<bool> given_{false};
     std::function<void()> job_;
   };
 

@@ -18,6 +18,7 @@ from coordwise.validation import FloatArray
 __all__ = ["exact_steps", "rough_start"]
 
 STRONGER = 10.0  # times the root mean square of |a_i|^2 / W: rare large samples would have their features all wrong
+FLATTER = 5.0  # the same for the logistic loss, whose curvature is a quarter at most
 PASSES = 1
 ENOUGH = 200_000  # samples; of more, so many are drawn
 WORTH = 2_000  # samples from which on it costs less than the Newton steps it saves
@@ -31,7 +32,8 @@ def rough_start(model: LinearModel, seed: int) -> tuple[FloatArray | None, float
     unit = max(float(norms.max()), 1e-300)
     squares = (norms / unit) ** 2
     size = unit * math.sqrt(squares.mean() if model.weights is None else model.weights @ squares / model.total)
-    l2 = max(model.penalty.l2, STRONGER * size / model.total)
+    stronger = FLATTER if model.loss.shape.logistic else STRONGER
+    l2 = max(model.penalty.l2, stronger * size / model.total)
     if not 1e-100 < l2 < 1e100:
         return None, 0.0
     steps = PASSES * min(model.n, ENOUGH)
