@@ -48,13 +48,13 @@ struct Matrix {
 constexpr std::size_t most = 0xffffffffULL;  // coordinates and entries of one coordinate are counted in 32 bits
 
 template <class V, class I>
-Matrix sparse(In<V, 1> values, In<I, 1> places, In<I, 1> starts, std::size_t width) {
+Matrix sparse(In<V, 1> values, In<I, 1> places, In<I, 1> starts, std::size_t width, std::size_t threads) {
   require(starts.shape(0) >= 1, "indptr is empty");
   const std::size_t count = starts.shape(0) - 1;
   require(count < most && width < most, "more than 2^32 - 2 rows or columns");
   require(values.shape(0) == places.shape(0), "data and indices differ in length");
   bool canonical = true;
-  const std::string wrong = faults(places.data(), places.shape(0), starts.data(), count, width, canonical);
+  const std::string wrong = faults(places.data(), places.shape(0), starts.data(), count, width, threads, canonical);
   if (!wrong.empty()) throw std::invalid_argument(wrong);
   require(canonical || distinct(places.data(), starts.data(), count, width), "a row has two entries at one place");
   return {SparseRows<V, I>(values.data(), places.data(), starts.data(), static_cast<std::uint32_t>(count), width),
@@ -276,13 +276,13 @@ NB_MODULE(_core, m) {
       .def_prop_ro("width", &Matrix::width)
       .def(
           "norms2",
-          [](const Matrix& self, std::optional<Vector> weights, Out<double, 1> out) {
+          [](const Matrix& self, std::optional<Vector> weights, std::size_t threads, Out<double, 1> out) {
             require(out.shape(0) == self.count(), "output has the wrong length");
             const double* w = pointer(weights, self.width(), "weights have the wrong length");
             nb::gil_scoped_release release;
-            std::visit([&](const auto& rows) { norms2(rows, w, out.data()); }, self.rows);
+            std::visit([&](const auto& rows) { norms2(rows, w, threads, out.data()); }, self.rows);
           },
-          nb::arg("weights").none(), nb::arg("out"))
+          nb::arg("weights").none(), nb::arg("threads"), nb::arg("out"))
       .def(
           "squares",
           [](const Matrix& self, std::optional<Vector> weights, Out<double, 1> out) {
@@ -480,7 +480,7 @@ NB_MODULE(_core, m) {
       wrong = "indptr is empty";
     } else {
       nb::gil_scoped_release release;
-      wrong = faults(places.data(), places.shape(0), starts.data(), starts.shape(0) - 1, width, canonical);
+      wrong = faults(places.data(), places.shape(0), starts.data(), starts.shape(0) - 1, width, 1, canonical);
     }
     return std::make_tuple(wrong, canonical);
   };

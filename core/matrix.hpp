@@ -24,21 +24,26 @@ template <class Rows>
 std::unique_ptr<Engine> make_engine(const Rows& rows, const Problem& problem, const Plan& plan,
                                     const IndexStream& stream, const double* x0, const double* image0);
 
+constexpr std::size_t rows_each = 8192;  // for loops over rows: what is worth a thread
+
 // out_i = sum_j weight_j b_ij^2
 template <class Rows>
-void norms2(const Rows& rows, const double* weights, double* out) {
-  for (std::uint32_t i = 0; i < rows.count(); ++i) {
-    const auto row = rows[i];
-    auto square = [&](std::size_t t) {
-      const double a = row.value(t);
-      return weights ? weights[row.at(t)] * a * a : a * a;
-    };
-    double even = 0, odd = 0;  // two sums side by side: one alone would wait for every addition
-    std::size_t t = 0;
-    for (; t + 2 <= row.length; t += 2) even += square(t), odd += square(t + 1);
-    if (t < row.length) even += square(t);
-    out[i] = even + odd;
-  }
+void norms2(const Rows& rows, const double* weights, std::size_t threads, double* out) {
+  const std::size_t parts = worth_starting(threads, rows.count(), rows_each);
+  in_parts(rows.count(), parts, [=, &rows](std::size_t, std::uint32_t from, std::uint32_t to) {
+    for (std::uint32_t i = from; i < to; ++i) {
+      const auto row = rows[i];
+      auto square = [&](std::size_t t) {
+        const double a = row.value(t);
+        return weights ? weights[row.at(t)] * a * a : a * a;
+      };
+      double even = 0, odd = 0;  // two sums side by side: one alone would wait for every addition
+      std::size_t t = 0;
+      for (; t + 2 <= row.length; t += 2) even += square(t), odd += square(t + 1);
+      if (t < row.length) even += square(t);
+      out[i] = even + odd;
+    }
+  });
 }
 
 // out_j += sum_i weight_i b_ij^2
@@ -53,8 +58,6 @@ void squares(const Rows& rows, const double* weights, double* out) {
     }
   }
 }
-
-constexpr std::size_t rows_each = 8192;  // for products: what is worth a thread
 
 // out (N x K) = <b_i, vector_k>
 template <class Rows>
@@ -91,7 +94,7 @@ void combine(const Rows& rows, const double* x, std::size_t outputs, std::size_t
 // What is wrong with the arrays of a sparse matrix, or empty; `canonical` tells whether every row is strictly ordered.
 template <class I>
 std::string faults(const I* places, std::size_t entries, const I* starts, std::size_t count, std::size_t width,
-                   bool& canonical) {
+                   std::size_t threads, bool& canonical) {
   canonical = true;
   if (starts[0] != 0) return "indptr must begin with 0";
   for (std::size_t i = 0; i < count; ++i) {
@@ -100,15 +103,31 @@ std::string faults(const I* places, std::size_t entries, const I* starts, std::s
   if (static_cast<std::size_t>(starts[count]) > entries) return "indptr ends beyond the stored entries";
   const std::size_t used = static_cast<std::size_t>(starts[count]);
   auto outside = [=](I place) { return place < 0 || static_cast<std::size_t>(place) >= width; };
-  I least = 0, largest = 0;  // simpler than a question per entry, and vectorised
-  for (std::size_t t = 0; t < used; ++t) least = std::min(least, places[t]), largest = std::max(largest, places[t]);
-  if (used > 0 && (outside(least) || outside(largest))) {
+  struct Found {
+    I least = 0, largest = 0;
+    std::size_t falls = 0;  // places that are not above the one before, less those that begin a row
+  };
+  const std::size_t parts = worth_starting(threads, count, rows_each);
+  std::vector<Found> found(parts);
+  in_parts(count, parts, [=, &found](std::size_t part, std::uint32_t from, std::uint32_t to) {
+    Found here;
+    const std::size_t first = static_cast<std::size_t>(starts[from]), last = static_cast<std::size_t>(starts[to]);
+    for (std::size_t t = first; t < last; ++t) {  // simpler than a question per entry, and vectorised
+      here.least = std::min(here.least, places[t]), here.largest = std::max(here.largest, places[t]);
+    }
+    for (std::size_t t = first + 1; t < last; ++t) here.falls += places[t] <= places[t - 1];
+    for (std::size_t i = from; i < to; ++i) {
+      const std::size_t t = static_cast<std::size_t>(starts[i]);
+      here.falls -= starts[i + 1] > starts[i] && t > first && places[t] <= places[t - 1];
+    }
+    found[part] = here;
+  });
+  for (const Found& here : found) {
+    canonical &= here.falls == 0;
+    if (!outside(here.least) && !outside(here.largest)) continue;
     const std::size_t t = static_cast<std::size_t>(std::find_if(places, places + used, outside) - places);
     return "index " + std::to_string(places[t]) + " at position " + std::to_string(t) + " is outside 0.." +
            std::to_string(width == 0 ? 0 : width - 1);
-  }
-  for (std::size_t i = 0; i < count && canonical; ++i) {
-    for (I t = starts[i] + 1; t < starts[i + 1]; ++t) canonical &= places[t] > places[t - 1];
   }
   return {};
 }

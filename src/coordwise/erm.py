@@ -112,7 +112,7 @@ class ERM:
                 if given.copied and not known:  # one copy is enough
                     del self._rows[other]
             else:
-                self._rows[by] = Rows(self.A, by)
+                self._rows[by] = Rows(self.A, by, threads=self.threads)
         return self._rows[by]
 
     def _any_rows(self) -> tuple[Rows, bool]:

@@ -153,15 +153,15 @@ class Terms:
 class Matrix:
     """B by coordinate: b_i contiguous. Arrays must be what `coordwise.rows` prepared."""
 
-    def __init__(self, *arrays: NDArray[Any], width: int | None = None) -> None:
+    def __init__(self, *arrays: NDArray[Any], width: int | None = None, threads: int = 1) -> None:
         self._arrays, self._sparse_width = arrays, width
-        self._core = self._build()
+        self._core = self._build(threads)
         self.count: int = self._core.count
         self.width: int = self._core.width
 
-    def _build(self) -> Any:
+    def _build(self, threads: int = 1) -> Any:
         width = self._sparse_width
-        return _core.dense(self._arrays[0]) if width is None else _core.sparse(*self._arrays, width)
+        return _core.dense(self._arrays[0]) if width is None else _core.sparse(*self._arrays, width, threads)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_core"}
@@ -170,10 +170,10 @@ class Matrix:
         vars(self).update(state)
         self._core = self._build()
 
-    def norms2(self, weights: FloatArray | None = None) -> FloatArray:
+    def norms2(self, weights: FloatArray | None = None, threads: int = 1) -> FloatArray:
         """sum_j weights_j b_ij^2 for every i."""
         out = np.empty(self.count)
-        self._core.norms2(weights, out)
+        self._core.norms2(weights, threads, out)
         return out
 
     def squares(self, weights: FloatArray | None = None) -> FloatArray:

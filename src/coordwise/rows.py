@@ -38,6 +38,8 @@ class Rows(Matrix):
         Which direction the coordinates run in.
     argument : str
         What to call `A` in errors.
+    threads : int
+        For the checks.
 
     Attributes
     ----------
@@ -65,21 +67,23 @@ class Rows(Matrix):
         If `A` is not two-dimensional, has no rows or columns, holds NaN or infinity, or has inconsistent index arrays.
     """
 
-    def __init__(self, A: Any, by: Literal["rows", "columns"] = "rows", *, argument: str = "A") -> None:
+    def __init__(
+        self, A: Any, by: Literal["rows", "columns"] = "rows", *, argument: str = "A", threads: int = 1
+    ) -> None:
         reasons: list[str] = []
         if sp.issparse(A):
             try:  # the core looks at the arrays itself, and refuses what is wrong or has duplicates
                 values, indices, indptr, width = _as_they_are(A, by)
-                super().__init__(values, indices, indptr, width=width)
+                super().__init__(values, indices, indptr, width=width, threads=threads)
             except ValueError:
                 values, indices, indptr, width = _sparse(A, by, argument, reasons)
-                super().__init__(values, indices, indptr, width=width)
+                super().__init__(values, indices, indptr, width=width, threads=threads)
             kind = f"sparse {by}, {values.dtype}, {indices.dtype} indices"
         else:
             values = _dense(A, by, argument, reasons)
             super().__init__(values)
             kind = f"dense {by}, {values.dtype}"
-        self._norms2 = self._computed_norms2()
+        self._norms2 = self._computed_norms2(threads)
         _check_finite(values, self._norms2, self.width, argument)
         self.nnz = int(values.size)
         self._note(kind, reasons)
@@ -105,23 +109,23 @@ class Rows(Matrix):
         """The matrix itself, coordinates as rows, if it is dense."""
         return self._arrays[0] if self._sparse_width is None else None
 
-    def norms2(self, weights: FloatArray | None = None) -> FloatArray:
+    def norms2(self, weights: FloatArray | None = None, threads: int = 1) -> FloatArray:
         """sum_j weights_j b_ij^2 for every i; without weights they are known from the check."""
         if weights is not None:
-            return super().norms2(weights)
+            return super().norms2(weights, threads)
         return self._norms2.copy()
 
-    def _computed_norms2(self) -> FloatArray:
+    def _computed_norms2(self, threads: int) -> FloatArray:
         dense = self.dense
         if dense is None or dense.dtype != np.float64 or self.width < WIDE:
-            return super().norms2()
+            return super().norms2(None, threads)
         with np.errstate(over="ignore", invalid="ignore"):
             return np.matmul(dense[:, None, :], dense[:, :, None])[:, 0, 0]  # by BLAS
 
     def turned(self, by: Literal["rows", "columns"], threads: int = 1) -> Rows:
         """The same sparse matrix by columns if this is by rows, and the other way round; `by` says which it becomes."""
         arrays = self.transposed(threads)
-        found = Rows(sp.csr_array(arrays, shape=(self.width, self.count), copy=False))
+        found = Rows(sp.csr_array(arrays, shape=(self.width, self.count), copy=False), threads=threads)
         formats = ("csr", "csc") if by == "columns" else ("csc", "csr")
         kind = f"sparse {by}, {arrays[0].dtype}, {arrays[1].dtype} indices"
         found._note(kind, [*self._reasons, "{} converted to {}".format(*formats)])
