@@ -57,12 +57,12 @@ class Team {
       job_ = std::move(job);
       turn(true);
     }
-    void wait() { until(false); }
+    void wait() { until(false, std::chrono::microseconds(300)); }
 
    private:
     void serve() {
       while (true) {
-        until(true);
+        until(true, std::chrono::microseconds(50));
         job_();  // nobody else touches it meanwhile
         job_ = nullptr;
         turn(false);
@@ -75,17 +75,25 @@ class Team {
       }
       changed_.notify_all();
     }
-    // Waits for its turn: awake at first, since the next loop often comes soon and waking up takes as long as a short
-    // one, and letting others run meanwhile; then asleep.
-    void until(bool given) {
+    // Waits for its turn: awake at first, since waking up takes as long as a short loop, and the next one often comes
+    // soon; then asleep.  A member is not awake for long, and does not yield: where other threads want its processor,
+    // it would be late for its next job, while one that sleeps is preferred when it wakes up.
+    void until(bool given, std::chrono::microseconds awake) {
       auto so = [=] { return given_.load(std::memory_order_acquire) == given; };
-      const auto end = std::chrono::steady_clock::now() + awake;
-      while (!so() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
-      if (so()) return;
-      std::unique_lock<std::mutex> lock(mutex_);
-      changed_.wait(lock, so);
+      for (const auto end = std::chrono::steady_clock::now() + awake; !so();) {
+        if (std::chrono::steady_clock::now() < end) {
+          pause();
+        } else {
+          std::unique_lock<std::mutex> lock(mutex_);
+          changed_.wait(lock, so);
+        }
+      }
     }
-    static constexpr std::chrono::microseconds awake{300};
+    static void pause() {
+#if (defined(__GNUC__) || defined(__clang__)) && defined(__x86_64__)
+      __builtin_ia32_pause();
+#endif
+    }
     std::mutex mutex_;
     std::condition_variable changed_;
     std::atomic<bool> given_{false};
