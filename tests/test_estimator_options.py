@@ -6,12 +6,14 @@ import sys
 
 import numpy as np
 import pytest
-from estimator_cases import MANY, assert_same, classes, data, each, target
+from estimator_cases import MANY, assert_same, classes, data, each, target, with_and_without
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning
 
 import coordwise as cw
 from coordwise import estimators as E
+from coordwise.estimators import base
+from coordwise.fitting.fit import fit
 
 
 @pytest.mark.parametrize("strategy", ["auto", "dual", "primal", "newton", "gram"])
@@ -129,6 +131,21 @@ def test_time_limit(kind):
     strategy = "primal" if kind in (E.Lasso, E.ElasticNet) else "dual"
     with pytest.warns(ConvergenceWarning, match="time_limit"):
         kind(time_limit=0.0, tol=1e-15, strategy=strategy, max_iter=MANY).fit(X, target(kind, y))
+
+
+@with_and_without
+def test_classes_with_weights_share_the_time_limit(intercept, monkeypatch):
+    X, y, _ = data(spread=0.3)
+    given = []
+
+    def recorded(model, *, time_limit, **options):
+        given.append(time_limit)
+        return fit(model, time_limit=time_limit, **options)
+
+    monkeypatch.setattr(base, "fit", recorded)
+    E.LinearSVC(class_weight="balanced", time_limit=1e3, fit_intercept=intercept).fit(X, classes(y, 3))
+    assert len(given) == 3
+    assert np.all(np.diff([1e3, *given]) < 0)
 
 
 def test_verbose_prints_lines_to_stderr(capsys, monkeypatch):

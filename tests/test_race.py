@@ -187,6 +187,22 @@ class TestRace:
                 worker.run("fake raises", 0.1, 5.0)
             assert worker.run("fake exact", 0.1, 5.0).value < field.at_zero
 
+    @pytest.mark.parametrize("others", [{}, {"late": (0.0, 1e-3)}])
+    def test_peers_that_had_no_turn_leave_a_row_undecided(self, others):
+        worker = Scripted(coordwise=(0.0, 1e-3), slow=(9.0, 1.0), **others)
+        plain = worker.run
+
+        def run(name, tol, timeout):
+            if name == "slow":
+                time.sleep(0.3)
+                raise Overdue
+            return plain(name, tol, timeout)
+
+        worker.run = run
+        row = race(worker, RIDGE, Rules(), row_limit=0.2)
+        assert [verdict["ours"] is None for verdict in row["goals"]] == [False, False]
+        assert [verdict["ratio"] is None for verdict in row["goals"]] == [bool(others)] * 2
+
     def test_an_unknown_optimum_is_the_best_value_found(self):
         optimum = Optimum(math.inf, -math.inf)
         optimum.learn(2.0, None)

@@ -347,7 +347,7 @@ class _Race:
         if there:  # a single call is of somebody who was too slow to be called again
             best, name = min(there, key=lambda one: one[0].rank)
             return best.median, name, None
-        bounds = [self.rules.limit if r.exhausted else r.longest for r in side if r.exhausted or r.longest > 0]
+        bounds = [self.rules.limit if r.exhausted else r.longest for r in side]  # 0 of those who had no turn
         return None, None, min(bounds, default=None)
 
 

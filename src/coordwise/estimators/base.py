@@ -74,6 +74,7 @@ class Linear(callback_support(), BaseEstimator):  # type: ignore[misc]
                 penalty,
                 sample_weight,
                 intercept=False,
+                time_limit=time_limit,
                 watch=watch,
             )
             return replace(found, w=found.w[:-1], c=found.w[-1] * float(scaling))

@@ -94,7 +94,9 @@ class Classifier(LinearClassifierMixin, SparseCoefMixin, ClassifierMixin, Linear
         given = self._class_weights(y, weights)[codes]
         return given if weights is None else given * weights
 
-    def _fit_signs(self, X: Any, signs: FloatArray, weights: FloatArray | None, watch: Any) -> Any:
+    def _fit_signs(
+        self, X: Any, signs: FloatArray, weights: FloatArray | None, watch: Any, time_limit: float | None = None
+    ) -> Any:
         total = float(X.shape[0] if weights is None else weights.sum())
         start = self._start((X.shape[1], signs.shape[1]), X.shape[0])
         found = self._fit_model(
@@ -105,6 +107,7 @@ class Classifier(LinearClassifierMixin, SparseCoefMixin, ClassifierMixin, Linear
             weights,
             intercept=self.fit_intercept,
             start=start,
+            time_limit=time_limit,
             watch=watch,
         )
         self._keep(found)

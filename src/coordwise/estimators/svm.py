@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import time
 from typing import Any, ClassVar
 
 import numpy as np
@@ -114,11 +115,12 @@ class LinearSVC(Classifier):
         if self.class_weight is None or len(self.classes_) == 2:
             return super()._fit_classes(X, y, codes, weights, watch)
         given = self._class_weights(y, weights)[codes]
-        fits = []
+        fits, begun = [], time.perf_counter()
         for k in range(len(self.classes_)):
             own = np.where(codes == k, given, 1.0)
             signs = np.where(codes == k, 1.0, -1.0)[:, None]
-            fits.append(self._fit_signs(X, signs, own if weights is None else own * weights, watch))
+            left = None if self.time_limit is None else max(self.time_limit - (time.perf_counter() - begun), 0.0)
+            fits.append(self._fit_signs(X, signs, own if weights is None else own * weights, watch, left))
         return fits
 
 

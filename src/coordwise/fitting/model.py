@@ -166,13 +166,14 @@ class LinearModel:
         y = np.clip(y, low, high)
         if not self.intercept:
             return y
-        s = np.broadcast_to(self.s, y.shape)
-        moved = y - y.sum(0) / s.sum(0) * s
-        for k in np.flatnonzero(np.any((moved < low) | (moved > high), axis=0)):
-            up, down = np.maximum(y[:, k], 0), np.maximum(-y[:, k], 0)  # all domains have 0 in them
-            most, least = max(up.sum(), down.sum()), min(up.sum(), down.sum())
-            share = least / most if most > 0 else 1.0
-            moved[:, k] = share * up - down if up.sum() >= down.sum() else up - share * down
+        shift = y.sum(0) / self.total
+        moved = y - shift * self.s
+        outside = np.where(shift > 0, moved < low, moved > high)  # only one end can have been crossed
+        for k in np.flatnonzero(np.any(outside, axis=0)):
+            own = y[:, k]  # all domains have 0 in them
+            up, down = np.maximum(own, 0).sum(), -np.minimum(own, 0).sum()
+            share = min(up, down) / max(up, down) if max(up, down) > 0 else 1.0
+            moved[:, k] = np.where((own > 0) == (up >= down), share * own, own)
         return moved
 
     @cached_property

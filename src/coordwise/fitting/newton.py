@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -20,7 +21,8 @@ TRIALS = 6  # of damping, each ten times stronger than the last
 FIRST, LEAST = 1e-6, 5e-8  # damping, in parts of the mean curvature: the first and the smallest
 ENOUGH = 0.1  # of the decrease that the quadratic model promises
 WORSE = 1.0  # times P(0, 0): a start is not used that is worse than this
-FALL = 1e3  # what a step may gain, of a goal, for its dual variables to be looked at
+FALL = 1e3  # times the goal: what a step may gain for its dual variables to be looked at
+NEAR = 1e-3  # the same, times P(0, 0), where nothing else leads to a gap
 
 
 def newton(
@@ -60,7 +62,7 @@ def newton(
             c[k] -= step.taken.e
             t[:, k : k + 1] -= step.taken.move
             value[k] = step.value
-        if model.intercept or any(step.worth_asking(tol * model.scale[k]) for k, step in steps.items()):
+        if any(step.worth_asking(tol, model.scale[k], alone=model.intercept) for k, step in steps.items()):
             other = y.copy()
             for k, step in steps.items():
                 other[:, k : k + 1] = step.y
@@ -142,9 +144,13 @@ class _Taken(NamedTuple):
     inside: bool  # whether y is in its domain without help
     shortened: bool  # then y says little about the point that was reached
 
-    def worth_asking(self, goal: float) -> bool:
-        """Whether D(y) may be small enough for a gap <= goal: P - min P was about `gain` before the step."""
-        return self.inside and self.gain <= FALL * goal
+    def worth_asking(self, tol: float, scale: float, *, alone: bool) -> bool:
+        """Whether D(y) may be small enough for a gap <= tol * scale: P - min P was about `gain` before the step, which
+        squares it at best. Where they `alone` lead to gaps, they are asked near the solution in any case.
+        """
+        if alone:
+            return self.gain <= max(math.sqrt(tol), NEAR) * scale
+        return self.inside and self.gain <= min(FALL * tol, math.sqrt(tol)) * scale
 
 
 class _Output:
