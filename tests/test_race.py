@@ -187,6 +187,20 @@ class TestRace:
                 worker.run("fake raises", 0.1, 5.0)
             assert worker.run("fake exact", 0.1, 5.0).value < field.at_zero
 
+    def test_solvers_that_hung_are_waited_for_less_the_next_time(self, monkeypatch):
+        worker, given = Worker(FakeGround(), 1), []
+
+        def call(request, timeout, *, copied=True):
+            if request[0] == "touch":
+                given.append(timeout)
+                raise Overdue
+
+        monkeypatch.setattr(worker, "_call", call)
+        for name in ("one", "other", "one"):
+            with pytest.raises(Refused, match="no answer"):
+                worker.run(name, 0.1, 5.0)
+        assert given == pytest.approx([20.0, 20.0, 2.0])
+
     @pytest.mark.parametrize("others", [{}, {"late": (0.0, 1e-3)}])
     def test_peers_that_had_no_turn_leave_a_row_undecided(self, others):
         worker = Scripted(coordwise=(0.0, 1e-3), slow=(9.0, 1.0), **others)

@@ -25,6 +25,7 @@ __all__ = ["Crashed", "Entrant", "Field", "Ground", "Measured", "Overdue", "Refu
 WARM_UP_ROWS = 300
 WARM_UP_SECONDS = 120.0  # for a first call that compiles
 TOUCH_SECONDS = 20.0  # for one that does not
+AGAIN = 0.1  # of that, for a solver that had no answer before
 FORKS = sys.platform == "linux"  # elsewhere, linear algebra may not survive it
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
@@ -108,6 +109,7 @@ class Worker:
         self._pipe: Any = None
         self._row: Row | None = None
         self.warming = 0.0  # seconds of first calls
+        self._hung: set[str] = set()  # solvers whose first calls had no answer
 
     def enter(self, row: Row, timeout: float = 600.0) -> Field:
         """Make a row the current one."""
@@ -125,8 +127,9 @@ class Worker:
         begun = time.monotonic()
         try:
             self._call(("warm_up", name), WARM_UP_SECONDS, copied=False)
-            self._call(("touch", name), TOUCH_SECONDS)
+            self._call(("touch", name), TOUCH_SECONDS * (AGAIN if name in self._hung else 1.0))
         except Overdue:
+            self._hung.add(name)
             raise Refused(f"no answer on {WARM_UP_ROWS} rows in {time.monotonic() - begun:.2g} s") from None
         finally:
             self.warming += time.monotonic() - begun
