@@ -1,6 +1,7 @@
 """Shared fixtures: the paper's datasets where they are at hand, and small problems with very unequal rows."""
 
 import os
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -45,6 +46,16 @@ def _no_network_and_a_cache_of_our_own(tmp_path_factory):
         patch.setenv("COORDWISE_CACHE", str(tmp_path_factory.mktemp("cache")))
         patch.setenv("COORDWISE_MIRROR", "http://127.0.0.1:9/")
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _interrupts_are_heard():
+    """Background jobs of a shell may begin with Ctrl-C ignored; tests that send it would wait forever."""
+    before = signal.getsignal(signal.SIGINT)
+    if before == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="session")

@@ -245,12 +245,22 @@ def test_an_interrupt_ends_all_threads(n_jobs):
     X = rng.standard_normal((400, 1500)) + rng.standard_normal((400, 1)) * 5
     y = X[:, :50].sum(axis=1) + rng.standard_normal(400)
     model = LassoCV(alphas=60, eps=1e-6, tol=1e-14, max_iter=10_000_000, n_jobs=n_jobs, cv=4)
-    timer = threading.Timer(0.5, signal.raise_signal, [signal.SIGINT])
+    ended = threading.Event()
+
+    def impatient():
+        """Ctrl-C, and again if that came where Python ignores exceptions (in a finaliser)."""
+        seconds = 0.5
+        while not ended.wait(seconds):
+            signal.raise_signal(signal.SIGINT)
+            seconds = 20.0
+
+    hand = threading.Thread(target=impatient)
     before = threading.active_count()
-    timer.start()
+    hand.start()
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y)
-    timer.join()
+    ended.set()
+    hand.join()
     assert threading.active_count() == before
     assert not hasattr(model, "coef_")
 
