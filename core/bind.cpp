@@ -216,9 +216,6 @@ NB_MODULE(_core, m) {
              double scale) { new (self) Term(term(shape, quad, kink, dead, lower, upper, mirrored, scale)); },
           nb::kw_only(), nb::arg("shape"), nb::arg("quad"), nb::arg("kink"), nb::arg("dead"), nb::arg("lower"),
           nb::arg("upper"), nb::arg("mirrored"), nb::arg("scale"))
-      .def("value", &Term::value)
-      .def("derivative", &Term::derivative)
-      .def("conjugate", &Term::conjugate)
       .def("prox", &Term::prox)
       .def("clip", &Term::clip)
       .def(

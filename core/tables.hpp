@@ -111,13 +111,25 @@ inline void corners(const Terms& of, const double* x, const double* t, double* s
 
 // out_k = Fenchel-Young sums of the rows in `which`, with g as in a certificate
 inline void fenchel_young(const Terms& of, const double* x, const double* g, const bool* which, double* out) {
-  std::fill(out, out + of.columns, 0.0);
-  for (std::size_t i = 0; i < of.rows; ++i) {
-    if (!which[i]) continue;
-    for (std::size_t k = 0; k < of.columns; ++k) {
-      const std::size_t e = i * of.columns + k;
-      const double c = of.center(e), s = of.weight(i);
-      out[k] += of.term.conjugate(x[e], c, s) + of.term.value(-g[e] / of.term.scale, c, s) + x[e] * g[e];
+  const Piecewise pieces(of.term);
+  Batch in;
+  double h[batch], dual[batch], product[batch];
+  for (std::size_t k = 0; k < of.columns; ++k) {
+    out[k] = 0;
+    for (std::size_t i = 0; i < of.rows;) {
+      double scores[batch];
+      std::size_t count = 0;
+      for (; i < of.rows && count < batch; ++i) {
+        if (!which[i]) continue;
+        const std::size_t e = i * of.columns + k;
+        in.t[count] = x[e], in.c[count] = of.center(e), in.s[count] = of.weight(i);
+        scores[count] = -g[e] / of.term.scale, product[count] = x[e] * g[e];
+        ++count;
+      }
+      evaluate(of.term, pieces, in, Ask::conjugate, h);
+      std::copy(scores, scores + count, in.t);
+      evaluate(of.term, pieces, in, Ask::value, dual);
+      for (std::size_t e = 0; e < count; ++e) out[k] += h[e] + dual[e] + product[e];
     }
   }
 }

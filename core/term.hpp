@@ -1,4 +1,4 @@
-// One-dimensional convex functions: everything the kernel and the certificates need of a loss or a penalty.
+// One-dimensional convex functions: everything the kernel needs of a loss or a penalty (certificates: evaluate.hpp).
 //
 // A term is given by its conjugate.  With a centre c (the label, say) and a weight s, the piecewise
 // linear-quadratic shape is
@@ -23,10 +23,6 @@ inline double sigmoid(double t) {
   const double e = std::exp(-std::fabs(t));
   return t >= 0 ? 1 / (1 + e) : e / (1 + e);
 }
-
-inline double log1pexp(double t) { return t > 0 ? t + std::log1p(std::exp(-t)) : std::log1p(std::exp(t)); }
-
-inline double entropy(double a) { return a > 0 ? a * std::log(a) : 0.0; }
 
 // Root a in (0, 1) of f(s) = s + k a - r, s = logit(a), k >= 0: safeguarded steps of Halley's method.  The start
 // matters: from the middle of the bracket the iteration can stall far from machine accuracy when k is large.  For r <=
@@ -79,44 +75,21 @@ struct Term {
     return shape == Shape::piecewise && quad > 0 && dead == 0 && std::isinf(lower) && std::isinf(upper);
   }
 
-  // scale * phi*(y)
-  double conjugate(double y, double c, double s) const {
-    if (y < low(c, s) || y > high(c, s)) return std::numeric_limits<double>::infinity();
-    if (s == 0) return 0.0;
-    if (shape == Shape::logistic) {
-      const double a = -c * y / s;
-      return scale * s * (entropy(a) + (a < 1 ? (1 - a) * std::log1p(-a) : 0.0));
-    }
-    const double over = std::max(std::fabs(y) - s * dead, 0.0);
-    return scale * (c * y + kink * std::fabs(y) + quad / (2 * s) * over * over);
-  }
-
   // scale * (phi*)'(y), for terms whose conjugate is differentiable (no kink, no bounds)
   double conjugate_gradient(double y, double c, double s) const {
     const double over = std::max(std::fabs(y) - s * dead, 0.0);
     return scale * (c + std::copysign(quad / s * over, y));
   }
 
-  // scale * s phi(t; c): the term itself
-  double value(double t, double c, double s) const {
-    if (s == 0) return 0.0;
-    if (shape == Shape::logistic) return scale * s * log1pexp(-c * t);
-    const double y = derivative_over_scale(t, c, s);
-    if (y == 0) return 0.0;
-    if (!std::isfinite(y)) return std::numeric_limits<double>::infinity();
-    const double over = std::max(std::fabs(y) - s * dead, 0.0);
-    return scale * ((t - c) * y - kink * std::fabs(y) - quad / (2 * s) * over * over);
-  }
-
   // scale * s * phi'(t; c) (a subgradient at kinks)
-  double derivative(double t, double c, double s) const { return scale * derivative_over_scale(t, c, s); }
-
-  // scale * s * phi''(t; c) of a piecewise term (others: logistic.hpp); where phi' bends, the value of one side
-  double curvature(double t, double c, double s) const {
+  double derivative(double t, double c, double s) const {
     if (s == 0) return 0.0;
-    if (std::fabs(t - c) <= kink || quad == 0) return 0.0;
-    const double y = derivative_over_scale(t, c, s);
-    return y > low(c, s) && y < high(c, s) ? scale * s / quad : 0.0;
+    if (shape == Shape::logistic) return scale * (-c * s * sigmoid(-c * t));
+    const double r = t - c;
+    const double a = std::fabs(r) - kink;
+    if (a <= 0) return 0.0;
+    const double y = s * (dead + (quad > 0 ? a / quad : std::numeric_limits<double>::infinity()));
+    return scale * clip(std::copysign(y, r), c, s);
   }
 
   // argmin over y of  scale phi*(y) + kappa/2 y^2 - rhs y
@@ -134,16 +107,6 @@ struct Term {
  private:
   // s b, with 0 for s = 0 even where b is infinite: the conjugate of 0 is finite at 0 alone.
   static double bound(double b, double s) { return s == 0 ? 0.0 : s * b; }
-
-  double derivative_over_scale(double t, double c, double s) const {
-    if (s == 0) return 0.0;
-    if (shape == Shape::logistic) return -c * s * sigmoid(-c * t);
-    const double r = t - c;
-    const double a = std::fabs(r) - kink;
-    if (a <= 0) return 0.0;
-    const double y = s * (dead + (quad > 0 ? a / quad : std::numeric_limits<double>::infinity()));
-    return clip(std::copysign(y, r), c, s);
-  }
 };
 
 }  // namespace coordwise
