@@ -155,8 +155,7 @@ class Kernel final : public Engine {
       const double behind = momentum_.behind();
       // Algorithm 2 begins with tau = 1, which would forget y: there z = y.
       const double apart = plan.momentum.rule == Rule::vanishing ? 0 : behind + momentum_.ahead();
-      momentum_ = plan.momentum;
-      momentum_.restart();
+      momentum_.change(plan.momentum);
       const double shift = momentum_.behind() * apart - behind;
       each_pair([=](double& u, double& v) { u += shift * v, v *= apart; });
     }

@@ -8,6 +8,7 @@
 // only the drawn coordinate of (u, v) changes in a step.  a = tau is Algorithm 1, a = 0 Algorithm 2.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
@@ -32,6 +33,16 @@ class Momentum {
   double next;                // s after the step
 
   void restart() { s_ = 1, k_ = 0, tau_ = tau0; }
+
+  // Another set of constants from here on.  The proximal form goes on with its tau, unless it has not begun: a tau that
+  // is smaller than the first one is that of a later step.
+  void change(const Momentum& to) {
+    const bool goes_on = rule == Rule::recurrent && to.rule == Rule::recurrent && k_ > 0;
+    const double was = tau_;
+    *this = to;
+    restart();
+    if (goes_on) tau_ = std::min(was, tau0), k_ = 1;
+  }
 
   void begin() {
     if (rule == Rule::constant) {

@@ -383,6 +383,53 @@ def test_another_plan_with_a_proximal_step(loss):
     close(run.point(), np.column_stack(literal))
 
 
+def test_another_plan_of_the_proximal_form_goes_on_with_its_momentum():
+    """As when a set of coordinates grows: y, z and tau are those of the step before; after a restart they are not."""
+    A = unequal_rows(N, D, seed=9, density=0.6)
+    b = np.random.default_rng(10).standard_normal(N)
+    objective = cw.ERM(A, b, penalty="l1", lam=LAM).primal()
+    L = (A**2).sum(0) / N
+    others = np.random.default_rng(11).uniform(0.5, 2.0, D)
+
+    def goes_on(restarted):
+        y, z, tau, done, run = np.zeros(D), None, 1.0, 0, None
+        for weights, count in ((np.ones(D), 150), (others, 333)):
+            method = cw.NUACDM(weights=weights, sigma="adaptive")
+            p = np.sqrt(L / weights) / np.sqrt(L / weights).sum()
+            p = np.maximum(p, 0.5 / D)
+            p /= p.sum()
+            indices = sampling.draw_weighted(SEED, sampling.alias_cells(p), count, first=done).tolist()
+            steps = reference.linear_coupling(
+                lambda j, w: A[:, j] @ (A @ w - b) / N,
+                L,
+                y,
+                indices,
+                p=p,
+                weights=weights,
+                sigma=None,
+                prox=lambda j, t, theta: np.sign(t) * max(abs(t) - theta * LAM, 0),
+                z0=z,
+                tau0=tau,
+            )
+            y, z = ended(steps)
+            tau = min(tau, p.min())
+            for _ in range(count):
+                tau = (np.sqrt(tau**4 + 4 * tau**2) - tau**2) / 2
+            done += count
+            if run is None:
+                run = start(objective, method.schedule(objective), SEED, objective.start(None))
+            else:
+                hand_over(run, method.schedule(objective))
+            run.advance(steps=count)
+            close(run.point()[:, 0], y)
+            if restarted:
+                run.restart()
+                z, tau = None, 1.0
+
+    goes_on(restarted=False)
+    goes_on(restarted=True)
+
+
 def test_another_plan_of_permutations_keeps_the_place_in_the_stream(ridge):
     objective, *_ = ridge
     schedule = cw.SDCA().schedule(objective)

@@ -23,13 +23,16 @@ what the gap proves possible would not move it, and exact steps go on. So they d
 begin with acceleration, and to end it, costs about a pass. Else the run is accelerated once they take less off the
 error's logarithm per pass than acceleration promises, or where it promises nothing (losses with kinks), once a pass
 over the active set takes off less than e^-2: K passes of exact steps per e-fold are e sqrt(K) of restarted ones
-(`coordwise.restarts`).
+(`coordwise.restarts`). Under an l1 penalty alone the gap, which is that of residuals scaled until the worst feature
+fits, stands still while P falls; there the decreases of P tell how fast exact steps are (`Objective.gap_power`).
 
 The weights are renewed at every look, from the same y and z; with restarts, when the momentum is lost anyway, or the
 gap is that of coordinates held in vain. That they hold as far as the run goes is hoped, not known: when the certificate
 falls by less than half of what they promise, slack doubles. From then on a coordinate is held only while t_i may also
 move by a growing part of |a_i| sqrt(2 gap/l2), all of which is what the gap proves possible: in the end no more is
-claimed than is known. With restarts nothing is promised; there a set that was chosen in vain grows until the next one.
+claimed than is known. With restarts nothing is promised; there a set that was chosen in vain grows until the next one,
+and keeps its momentum: a coordinate that was held at x_j = y_j = z_j since the last restart only adds its part of S and
+of |x_0 - x*|_w^2 to Theorem 6.1, as if it had been in the set from the start.
 """
 
 from __future__ import annotations

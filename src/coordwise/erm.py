@@ -16,9 +16,10 @@ from coordwise.results import Certificate
 from coordwise.rows import Rows, as_matrix
 from coordwise.validation import FloatArray, check_array, check_labels, check_number, check_range
 
+SCALED = 0.5  # `Objective.gap_power` where dual points are scaled: linear in y - y*, whose square is what P bounds
 NEAR = 0.1  # of the largest |phi'|: how far a dual variable may be from the corner that it is put into
 
-__all__ = ["ERM", "DualERM", "PrimalERM", "feasible_share", "shrink"]
+__all__ = ["ERM", "SCALED", "DualERM", "PrimalERM", "feasible_share", "shrink"]
 
 
 class ERM:
@@ -332,6 +333,7 @@ class PrimalERM(Objective):
         if offset is not None:
             self.image0 = self._offset + (np.zeros_like(problem.b) if self.image0 is None else self.image0)
         self._at_zero = problem.value_at_zero
+        self.gap_power = 1.0 if self.penalty.l2 > 0 else SCALED
 
     def certificate(self, image: FloatArray, sums: Sums) -> Certificate:
         """P(w) + D(y)."""

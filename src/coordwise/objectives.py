@@ -96,6 +96,7 @@ class Objective(ABC):
     certificate_name: str
     image_decides = False  # whether gap and solution come from the image alone, however the point came to it
     sigma_is_tight = True  # whether the terms' strong convexity is about all there is (else G may have far more)
+    gap_power = 1.0  # the gap goes like this power of what the value has still to fall
 
     @abstractmethod
     def certificate(self, image: FloatArray, sums: Sums) -> Certificate:

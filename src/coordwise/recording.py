@@ -22,6 +22,7 @@ Exact = tuple[FloatArray, Certificate]
 
 MANY = 8  # passes of a run after which packed rows have made up for the packing
 FRESH = 10  # passes after which a run's image has about the rounding of one that is computed anew
+ROUNDING = 1e-13  # of a value: what its sums may be off by
 ROUNDS = 3  # of exact steps at the end, which may not meet tol at once
 
 __all__ = ["Log", "Progress", "says_stop", "settle", "start"]
@@ -144,6 +145,15 @@ class Log:
         """Steps taken."""
         return self.run.steps + self.extra_steps
 
+    @property
+    def rising(self) -> bool:
+        """Whether a value rose since the last record, where the gap lags behind it and is not there yet."""
+        if len(self.rows) < 2 or self.objective.gap_power == 1.0:
+            return False
+        before, now = (np.asarray(row[3]) for row in self.rows[-2:])
+        there = self.current.gap <= self.tol * self.current.scale
+        return bool(np.any(~there & (now - before > ROUNDING * np.abs(before))))
+
     def restart(self) -> None:
         """Restart the momentum, and remember how long the period was: the next one is looked at on its scale."""
         self.run.restart()
@@ -161,20 +171,37 @@ class Log:
             restarted = schedule.restarts and self.restarted == passes
             assert self.g is not None
             left = self.folds_left(error)
-            renewed = schedule.renew(Look(self.run.point(), self.g, self.current, self.rate(), left, lost, restarted))
+            renewed = schedule.renew(Look(self.run.point(), self.g, self.current, self.speed(), left, lost, restarted))
             if renewed is not None:
-                if schedule.restarts and not restarted:
-                    self.restart()
                 self.change(renewed)
 
-    def rate(self) -> float:
-        """How much the logarithm of the error fell per pass between the last two records; 0 if that cannot be said.
+    def rate(self, window: float = 0.0) -> float:
+        """How much the logarithm of the error fell per pass over the last `window` passes, two records at least.
 
-        An error may be 0 before the end: that of an image with rounding which the point itself does not confirm.
+        0 if that cannot be said: an error may be 0 before the end, that of an image with rounding which the point
+        itself does not confirm.
         """
-        (since, was), (now, error) = self.errors[-2:]
+        now, error = self.errors[-1]
+        earlier = [(then, was) for then, was in self.errors[:-1] if then < now]
+        since, was = next((look for look in reversed(earlier) if look[0] <= now - window), (earlier or [(now, 0.0)])[0])
         said = now > since and 0 < error < math.inf and 0 < was < math.inf
         return (math.log(was) - math.log(error)) / (now - since) if said else 0.0
+
+    def speed(self) -> float:
+        """The rate of exact steps: of the error, or where that lags behind the value, as the value's decreases say it.
+
+        Decreases that become smaller by a factor are what is left becoming smaller by it; see `Objective.gap_power`.
+        """
+        rate, power = self.rate(), self.objective.gap_power
+        if power == 1.0 or len(self.rows) < 3:
+            return rate
+        (first, high), (middle, lower), (last, low) = ((row[1], np.asarray(row[3])) for row in self.rows[-3:])
+        if not last > middle > first:
+            return rate
+        before, now = (high - lower) / (middle - first), (lower - low) / (last - middle)
+        if not np.all((now > 0) & (before > now)):
+            return rate
+        return max(rate, power * float(np.log(before / now).min()) / ((last - first) / 2))
 
     def folds_left(self, error: float) -> float:
         """How much of the logarithm of the error is left to the tolerance."""
@@ -212,11 +239,8 @@ class Log:
         spacing = max(self.every, spacing)
         steady = self.schedule.careful is None and self.schedule.renew is None  # else records change the weights
         least = self.every / 4 if steady else self.every
-        if self.growth > 0 and len(self.errors) >= 2 and self.tol > 0:
-            (before, large), (now, small) = self.errors[-2:]
-            if 0 < small < large and now > before:
-                predicted = math.log(small / self.tol) / math.log(large / small) * (now - before)
-                spacing = min(spacing, max(1.05 * predicted, least))
+        if self.growth > 0 and self.tol > 0 and (rate := self.rate(spacing)) > 0:
+            spacing = min(spacing, max(1.05 * self.folds_left(self.errors[-1][1]) / rate, least))
         return spacing
 
     def advance(self, max_passes: float, seconds_left: float) -> None:

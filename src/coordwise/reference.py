@@ -71,12 +71,14 @@ def linear_coupling(
     sigma: float | None,
     prox: Prox | None = None,
     z0: FloatArray | None = None,
+    tau0: float = 1.0,
 ) -> Generator[FloatArray, None, FloatArray]:
     """The recursion behind both algorithms for any p and any norm weights w, with psi if `prox` is given.
 
     sigma > 0 (strong convexity of f in |.|_w): tau and eta are constant. sigma = None: they follow Algorithm 2, or
     tau_0 = min_i p_i, tau_(k+1) = (sqrt(tau_k^4 + 4 tau_k^2) - tau_k^2)/2 if there is a psi. The generator returns z:
-    with it as z0, and the last iterate as x0, another recursion goes on where this one ended.
+    with it as z0, and the last iterate as x0, another recursion goes on where this one ended; with a psi and sigma =
+    None with tau0, its next tau, unless min_i p_i is smaller.
     """
     active = L > 0
     Theta = np.max(L[active] / (weights[active] * p[active] ** 2))
@@ -86,7 +88,7 @@ def linear_coupling(
         if prox is not None:
             tau = min(tau, lowest / (1 + lowest))
     else:
-        tau = lowest if prox is not None else 1.0
+        tau = min(lowest, tau0) if prox is not None else 1.0
     drift = 0.0
     y, z = x0.copy(), (x0 if z0 is None else z0).copy()
     for k, i in enumerate(indices):

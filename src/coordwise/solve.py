@@ -116,7 +116,7 @@ def solve(
             elif log.elapsed >= limit:
                 status = Status.TIME_LIMIT
             else:
-                if log.schedule.restarts and restarts.due(log.current.error):
+                if log.schedule.restarts and restarts.due(log.current.error, log.rising):
                     log.restart()
                 log.adapt()
                 log.advance(max_passes, limit - log.elapsed)

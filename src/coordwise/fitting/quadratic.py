@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from coordwise.erm import shrink
+from coordwise.erm import SCALED, shrink
 from coordwise.kernels import Terms
 from coordwise.objectives import Local, Look, Objective, Sums, held_at_zero
 from coordwise.penalties import ElasticNet
@@ -135,6 +135,7 @@ class Quadratic(Objective):
         B, self.means, self.minus_last = columns.take(which, h, center)
         self.rows = Rows(B, "rows")
         self.penalty, self.center = penalty, center
+        self.gap_power = 1.0 if penalty.l2 > 0 else SCALED
         self.outputs, self.flat = 1, True
         self.coordinates = Terms(penalty.shape, 1.0, None, None)
         self.smooth = self.gain = 1 / total
