@@ -132,7 +132,8 @@ def log_of(objective, values, gaps):
     """A log with records one pass apart."""
     log = Log.__new__(Log)
     log.objective, log.tol = objective, 1e-3
-    log.rows = [(k, float(k), 0.0, np.array([v]), np.array([g]), None, 0) for k, (v, g) in enumerate(zip(values, gaps))]
+    seen = zip(values, gaps, strict=True)
+    log.rows = [(k, float(k), 0.0, np.array([v]), np.array([g]), None, 0) for k, (v, g) in enumerate(seen)]
     log.errors = [(float(k), g) for k, g in enumerate(gaps)]
     log.current = Certificate(np.array([values[-1]]), np.array([gaps[-1]]), np.ones(1), np.array([values[-1]]))
     return log
