@@ -46,17 +46,34 @@ void norms2(const Rows& rows, const double* weights, std::size_t threads, double
   });
 }
 
+// What add(from, to, sum) adds to `size` sums for the rows from `from` to `to`; every thread but one has sums of its
+// own.
+template <class Rows, class Add>
+void add_up(const Rows& rows, std::size_t size, std::size_t threads, double* out, Add add) {
+  const std::size_t parts = worth_starting(threads, rows.count(), rows_each);
+  std::vector<std::vector<double>> others(parts - 1);
+  for (auto& other : others) other.assign(size, 0.0);
+  in_parts(rows.count(), parts, [=, &others](std::size_t part, std::uint32_t from, std::uint32_t to) {
+    add(from, to, part == 0 ? out : others[part - 1].data());
+  });
+  for (const auto& other : others) {
+    for (std::size_t e = 0; e < size; ++e) out[e] += other[e];
+  }
+}
+
 // out_j += sum_i weight_i b_ij^2
 template <class Rows>
-void squares(const Rows& rows, const double* weights, double* out) {
-  for (std::uint32_t i = 0; i < rows.count(); ++i) {
-    const auto row = rows[i];
-    const double s = weights ? weights[i] : 1.0;
-    for (std::size_t t = 0; t < row.length; ++t) {
-      const double a = row.value(t);
-      out[row.at(t)] += s * a * a;
+void squares(const Rows& rows, const double* weights, std::size_t threads, double* out) {
+  add_up(rows, rows.width(), threads, out, [=, &rows](std::uint32_t from, std::uint32_t to, double* sum) {
+    for (std::uint32_t i = from; i < to; ++i) {
+      const auto row = rows[i];
+      const double s = weights ? weights[i] : 1.0;
+      for (std::size_t t = 0; t < row.length; ++t) {
+        const double a = row.value(t);
+        sum[row.at(t)] += s * a * a;
+      }
     }
-  }
+  });
 }
 
 // out (N x K) = <b_i, vector_k>
@@ -72,23 +89,17 @@ void dots(const Rows& rows, const double* vectors, std::size_t outputs, std::siz
   });
 }
 
-// out (m x K) += sum_i b_i x_ik; every thread but one has a sum of its own
+// out (m x K) += sum_i b_i x_ik
 template <class Rows>
 void combine(const Rows& rows, const double* x, std::size_t outputs, std::size_t threads, double* out) {
-  const std::size_t parts = worth_starting(threads, rows.count(), rows_each), size = rows.width() * outputs;
-  std::vector<std::vector<double>> others(parts - 1);
-  for (auto& other : others) other.assign(size, 0.0);
-  in_parts(rows.count(), parts, [=, &rows, &others](std::size_t part, std::uint32_t from, std::uint32_t to) {
-    double* sum = part == 0 ? out : others[part - 1].data();
+  const std::size_t size = rows.width() * outputs;
+  add_up(rows, size, threads, out, [=, &rows](std::uint32_t from, std::uint32_t to, double* sum) {
     by_groups(outputs, [&](auto group, std::size_t first) {
       for (std::uint32_t i = from; i < to; ++i) {
         axpy<decltype(group)::width>(rows[i], x + i * outputs + first, outputs, sum + first);
       }
     });
   });
-  for (const auto& other : others) {
-    for (std::size_t e = 0; e < size; ++e) out[e] += other[e];
-  }
 }
 
 // What is wrong with the arrays of a sparse matrix, or empty; `canonical` tells whether every row is strictly ordered.

@@ -112,7 +112,8 @@ def check_products(rows, A, by, rtol=1e-13):
     np.testing.assert_allclose(rows.norms2(weights), np.square(B) @ weights, rtol=rtol)
     weights = rng.uniform(0.1, 2, rows.count)
     np.testing.assert_allclose(rows.squares(), np.square(B).sum(0), rtol=rtol)
-    np.testing.assert_allclose(rows.squares(weights), weights @ np.square(B), rtol=rtol)
+    for threads in (1, 3):
+        np.testing.assert_allclose(rows.squares(weights, threads), weights @ np.square(B), rtol=rtol)
     for outputs in (1, 2, 3, 4, 5, 8, 11, 17):  # every group width of the core, and remainders
         vectors, x = rng.standard_normal((rows.width, outputs)), rng.standard_normal((rows.count, outputs))
         np.testing.assert_allclose(rows.dots(vectors), B @ vectors, rtol=rtol, atol=rtol * np.abs(B).sum())

@@ -2,8 +2,11 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 
+#include <type_traits>
+
 #include "bind.hpp"
 #include "gram.hpp"
+#include "pick.hpp"
 #include "transpose.hpp"
 
 namespace coordwise::binding {
@@ -43,6 +46,44 @@ void transposed(const Matrix& matrix, std::size_t threads, Out<V, 1> values, Out
   transpose(*rows, threads, values.data(), places.data(), starts.data());
 }
 
+// A new array of so many numbers, not filled.
+template <class T>
+nb::ndarray<nb::numpy, T, nb::ndim<1>> fresh(std::size_t count) {
+  T* memory = new T[count];
+  nb::capsule owner(memory, [](void* p) noexcept { delete[] static_cast<T*>(p); });
+  return {memory, {count}, owner};
+}
+
+// Values, indices and starts of some columns; `places_of` says what becomes of every column (see pick.hpp).
+template <class I>
+nb::object picked(const Matrix& matrix, In<I, 1> places_of, std::size_t threads) {
+  require(places_of.shape(0) == matrix.width(), "the new places have the wrong length");
+  return std::visit(
+      [&](const auto& rows) -> nb::object {
+        using Rows = std::decay_t<decltype(rows)>;
+        if constexpr (std::is_same_v<Rows, SparseRows<double, I>> || std::is_same_v<Rows, SparseRows<float, I>>) {
+          using V = std::conditional_t<std::is_same_v<Rows, SparseRows<float, I>>, float, double>;
+          auto starts = fresh<I>(rows.count() + std::size_t{1});
+          I* to = starts.data();
+          {
+            nb::gil_scoped_release release;
+            picked_starts(rows, places_of.data(), threads, to);
+          }
+          const std::size_t kept = static_cast<std::size_t>(to[rows.count()]);
+          auto values = fresh<V>(kept);
+          auto places = fresh<I>(kept);
+          {
+            nb::gil_scoped_release release;
+            pick(rows, places_of.data(), to, threads, values.data(), places.data());
+          }
+          return nb::make_tuple(values, places, starts);
+        } else {
+          throw std::invalid_argument("the matrix is dense, or of other types");
+        }
+      },
+      matrix.rows);
+}
+
 }  // namespace
 
 void bind_matrices(nb::module_& m) {
@@ -60,14 +101,14 @@ void bind_matrices(nb::module_& m) {
           nb::arg("weights").none(), nb::arg("threads"), nb::arg("out"))
       .def(
           "squares",
-          [](const Matrix& self, std::optional<Vector> weights, Out<double, 1> out) {
+          [](const Matrix& self, std::optional<Vector> weights, std::size_t threads, Out<double, 1> out) {
             require(out.shape(0) == self.width(), "output has the wrong length");
             const double* w = pointer(weights, self.count(), "weights have the wrong length");
             nb::gil_scoped_release release;
             std::fill(out.data(), out.data() + out.shape(0), 0.0);
-            std::visit([&](const auto& rows) { squares(rows, w, out.data()); }, self.rows);
+            std::visit([&](const auto& rows) { squares(rows, w, threads, out.data()); }, self.rows);
           },
-          nb::arg("weights").none(), nb::arg("out"))
+          nb::arg("weights").none(), nb::arg("threads"), nb::arg("out"))
       .def(
           "gram",
           [](const Matrix& self, Vector weights, std::optional<Table> beside, std::size_t threads, Out<double, 2> out) {
@@ -84,6 +125,8 @@ void bind_matrices(nb::module_& m) {
       .def("transposed", &transposed<float, std::int32_t>)
       .def("transposed", &transposed<double, std::int64_t>)
       .def("transposed", &transposed<float, std::int64_t>)
+      .def("picked", &picked<std::int32_t>)
+      .def("picked", &picked<std::int64_t>)
       .def("dots",
            [](const Matrix& self, Table vectors, std::size_t threads, Out<double, 2> out) {
              require(

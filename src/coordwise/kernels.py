@@ -176,10 +176,10 @@ class Matrix:
         self._core.norms2(weights, threads, out)
         return out
 
-    def squares(self, weights: FloatArray | None = None) -> FloatArray:
+    def squares(self, weights: FloatArray | None = None, threads: int = 1) -> FloatArray:
         """sum_i weights_i b_ij^2 for every j: the squared norms in the other direction."""
         out = np.empty(self.width)
-        self._core.squares(weights, out)
+        self._core.squares(weights, threads, out)
         return out
 
     def gram(self, weights: FloatArray, threads: int = 1, beside: FloatArray | None = None) -> FloatArray:
@@ -195,6 +195,12 @@ class Matrix:
         out = np.empty(entries, kind), np.empty(entries, index), np.empty(self.width + 1, index)
         self._core.transposed(threads, *out)
         return out
+
+    def picked(self, columns: NDArray[Any], threads: int = 1) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """Values, indices and starts of some columns of a sparse matrix (different ones), in the order given."""
+        places = np.full(self.width, -1, self._arrays[-1].dtype)
+        places[columns] = np.arange(len(columns))
+        return self._core.picked(places, threads)
 
     def dots(self, vectors: FloatArray, threads: int = 1) -> FloatArray:
         """<b_i, vectors_k> for every i and k."""

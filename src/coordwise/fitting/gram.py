@@ -23,12 +23,14 @@ def gram_solution(
     tol: float,
     start: Candidate | None = None,
     *,
+    certified: bool = False,
     most: float = np.inf,
     late: Callable[[], bool] | None = None,
 ) -> tuple[Candidate, int]:
     """The solution as well as a Gram matrix allows, and the steps of refinement or rounds of active sets it took.
 
-    Rounds end after `most` of them, or when `late` returns True.
+    `certified` says that `start` is a candidate of this model; else it is certified first. Rounds end after `most` of
+    them, or when `late` returns True.
     """
     plain = model.penalty.l1 == 0 and not model.penalty.positive
     if plain and model.n < model.d:
@@ -36,7 +38,7 @@ def gram_solution(
     if plain:
         return _over_features(model, tol)
     if start is not None:  # it may be the solution, found by other means
-        again = model.from_primal(start.w)
+        again = start if certified else model.from_primal(start.w)
         if np.all(again.gap <= tol * model.scale):
             return again, 1
     return _on_active_sets(model, start, most, late)

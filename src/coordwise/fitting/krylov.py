@@ -288,7 +288,7 @@ def _diagonals(model: LinearModel) -> tuple[FloatArray, FloatArray]:
         norms2 = np.zeros(model.n) if model.n > model.d else rows.norms2()
         if model.weights is not None:
             norms2 *= model.weights
-        model.shared["diagonals"] = rows.squares(model.weights), norms2
+        model.shared["diagonals"] = rows.squares(model.weights, model.problem.threads), norms2
     found: tuple[FloatArray, FloatArray] = model.shared["diagonals"]
     return found
 

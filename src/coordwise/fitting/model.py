@@ -202,6 +202,11 @@ class LinearModel:
         c = self.best_intercept(t) if c is None else c
         return self.certified_at(w, c, t + c)
 
+    @cached_property
+    def certified_at_zero(self) -> tuple[Candidate, FloatArray]:
+        """`certified` at w = 0, where many fits begin and strategies are chosen."""
+        return self.certified(np.zeros((self.d, self.outputs)))
+
     def certified_at(
         self, w: FloatArray, c: FloatArray, t: FloatArray, value: FloatArray | None = None
     ) -> tuple[Candidate, FloatArray]:

@@ -18,7 +18,7 @@ from coordwise.validation import FloatArray
 
 __all__ = ["Columns", "Quadratic"]
 
-OFTEN = 3  # times that columns are picked out of the rows
+OFTEN = 8  # times that columns are picked out of the rows
 
 
 class Columns:
@@ -56,13 +56,13 @@ class Columns:
         if self._rows is None or "A" in self.__dict__ or self._taken >= OFTEN or len(which) > self.d // 8:
             return self.A[:, which]
         self._taken += 1
-        return self._given[:, which]
+        return sp.csr_array(self._rows.picked(which, self._threads), shape=(self.n, len(which)), copy=False)
 
     def norms(self, s: FloatArray | None, center: bool) -> FloatArray:
         """Norms of the columns with rows weighted by s, centred or not."""
         ones = np.ones(self.n) if s is None else s
         if self._rows is not None:
-            squares = self._rows.squares(s)
+            squares = self._rows.squares(s, self._threads)
         elif sp.issparse(self.A):
             squares = Rows(self.A, "columns").norms2(s)
         else:

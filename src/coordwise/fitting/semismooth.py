@@ -210,7 +210,7 @@ class _Output:
             found = rows.combine(image, model.problem.threads) / self.total + self.l2 * p[:d]
             return np.vstack([found, image.sum() / self.total + 1e-12 * p[d]]) if model.intercept else found
 
-        diagonal = rows.squares(bent.h) / self.total + self.l2
+        diagonal = rows.squares(bent.h, model.problem.threads) / self.total + self.l2
         scale = DIAGONAL * diagonal + (1 - DIAGONAL) * diagonal.mean()
         if model.intercept:
             scale = np.append(scale, bent.h.sum() / self.total + 1e-12)

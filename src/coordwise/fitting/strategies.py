@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from coordwise.fitting.interior import made_of_pieces
 from coordwise.fitting.krylov import worth_it
 from coordwise.fitting.model import LinearModel
@@ -60,10 +58,9 @@ def _kappa(model: LinearModel) -> float:
 
 def _over_features(model: LinearModel) -> tuple[str, str]:
     """For a smooth loss and a penalty with corners."""
-    if model.loss.name == "squared" and not model.intercept:
-        slopes = -model.problem.moments(model.problem.terms.subgradients(np.zeros_like(model.b)))
-        if (count := outside(model, slopes)) > MANY:
-            return "primal", f"{count} features are outside of the l1 penalty at w = 0: coordinates are all features"
+    plain = model.loss.name == "squared" and not model.intercept
+    if plain and (count := outside(model, model.certified_at_zero[1])) > MANY:
+        return "primal", f"{count} features are outside of the l1 penalty at w = 0: coordinates are all features"
     return "working_set", "smooth loss and an l1 penalty or w >= 0: coordinates are features, some at a time"
 
 

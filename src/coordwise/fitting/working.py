@@ -46,8 +46,8 @@ def working_sets(
     Yields the best candidate at the start and after every round, until every gap is <= tol * scale, the descent's
     limits are reached, or rounding allows no more.
     """
-    w = np.zeros((model.d, model.outputs)) if start is None else start.w.copy()
-    best, v = model.certified(w)
+    best, v = model.certified_at_zero if start is None else model.certified(start.w)
+    w = best.w.copy()
     sizes, last = np.zeros(model.outputs, int), np.full(model.outputs, model.d)
     inner = np.full(model.outputs, INNER)
     many = start is None and model.loss.name == "squared" and outside(model, v) > MANY
@@ -66,7 +66,7 @@ def working_sets(
             part = model.restricted(which, int(k))
             here = part.from_primal(w[which, k][:, None])
             if model.loss.name == "squared" and len(which) <= EXACT:
-                reached, _ = gram_solution(part, goal / float(part.scale[0]), here)
+                reached, _ = gram_solution(part, goal / float(part.scale[0]), here, certified=True)
                 descent.entries += part.columns.nnz
             else:
                 reached = proximal_newton(part, here, goal, descent)
