@@ -12,7 +12,7 @@ from coordwise.fitting.blas import one_blas_thread
 from coordwise.fitting.fit import fit
 from coordwise.fitting.model import LinearModel
 from coordwise.fitting.newton import newton
-from coordwise.fitting.rough import ENOUGH, PASSES, WORTH, rough_start
+from coordwise.fitting.rough import BRIEF, EACH, ENOUGH, PART, WORTH, _shortened, rough_start, spread
 from coordwise.fitting.search import stretched
 from coordwise.kernels import Terms
 from coordwise.losses import LOSSES, get_loss
@@ -81,27 +81,54 @@ def test_every_candidate_has_the_gap_it_claims_and_values_fall(loss, intercept):
 def test_a_rough_start_saves_steps(loss):
     model = model_of(loss)
     w, passes = rough_start(model, 0)
-    assert passes == PASSES
+    assert passes == 1 / PART  # three entries per sample
     begin = model.from_primal(w)
     assert np.all(begin.value < model.scale)
     rough, zero = (len(list(newton(model, 1e-6, start=start))) for start in (begin, None))
     assert rough < zero
-    assert fit(model, tol=1e-6, strategy="newton").passes == pytest.approx(rough - 1 + PASSES)
+    assert fit(model, tol=1e-6, strategy="newton").passes == pytest.approx(rough - 1 + passes)
 
 
-def test_a_rough_start_looks_at_some_of_very_many_samples(monkeypatch):
+@pytest.mark.parametrize("dense", [False, True], ids=["few entries", "many entries"])
+def test_a_rough_start_looks_at_some_of_very_many_samples(monkeypatch, dense):
+    """Of samples with few entries at one in PART, unless that is less than EACH per feature."""
     monkeypatch.setattr("coordwise.fitting.rough.ENOUGH", 2500)
     assert ENOUGH > 2500
-    model = model_of()
+    A, b = rare_features()
+    assert A.nnz <= BRIEF * 4000
+    model = LinearModel(cw.ERM(A.toarray() if dense else A, b, loss="logistic", lam=1e-6), False)
     w, passes = rough_start(model, 0)
-    assert passes == pytest.approx(PASSES * 2500 / 4000)
+    assert passes == pytest.approx((2500 if dense else max(2500 // PART, EACH * 30)) / 4000)
     assert np.all(model.from_primal(w).value < model.scale)
     other, _ = rough_start(model, 1)
     assert np.any(w != other)
+
+
+def test_a_rough_start_of_samples_without_weight():
     weights = np.zeros(4000)
     weights[:3] = 1.0  # hardly ever drawn
-    w, _ = rough_start(model_of(weights=weights), 0)
-    assert np.all(np.isfinite(w))
+    for seed in range(5):
+        w, _ = rough_start(model_of(weights=weights), seed)
+        assert w is None or np.all(np.isfinite(w))
+    assert fit(model_of(weights=weights), tol=1e-6, strategy="newton").converged
+
+
+def test_samples_are_drawn_all_over_the_data():
+    assert np.array_equal(spread(10, 10, 0), np.arange(10))
+    for n, count in ((10, 3), (1000, 999), (50_000, 12_345)):
+        which = spread(n, count, 1)
+        ends = np.arange(count + 1) * n // count
+        assert np.all((ends[:-1] <= which) & (which < ends[1:]))
+    assert np.any(spread(1000, 100, 0) != spread(1000, 100, 1))
+
+
+def test_a_start_that_is_too_long_is_made_shorter():
+    model = model_of(lam=1e-3)
+    w = 5 * model.from_primal(next(iter(newton(model, 1e-8, w=rough_start(model, 0)[0]))).w).w
+    shorter = _shortened(model, w)
+    assert model.from_primal(shorter).value < model.from_primal(w).value
+    np.testing.assert_array_equal(_shortened(model, 0.01 * w), 0.01 * w)  # P falls all the way
+    np.testing.assert_array_equal(_shortened(model, -w), -w)  # or from the start rises
 
 
 def test_few_samples_begin_at_zero():
@@ -118,6 +145,31 @@ def test_a_start_that_is_worse_than_zero_is_not_used():
     assert found.iterations < 30
 
 
+@pytest.mark.parametrize("sizes", [(5, 50, 500), (1, 10, 100), (30, 300, 3000)])
+def test_samples_on_the_far_wrong_side_do_not_hold_up_the_others(monkeypatch, sizes):
+    """Rare features whose samples are all far out: Newton's step for one of them alone has any length."""
+    monkeypatch.setattr(module, "WORSE", np.inf)
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((3000, 7))
+    A[:, 4:] = 0
+    b = np.where(A[:, :4] @ [1, -1, 2, 0.5] + rng.logistic(size=3000) > 0, 1.0, -1.0)
+    w = np.array([[0.5, -0.5, 1.0, 0.2, 12 / sizes[0], 18 / sizes[1], 30 / sizes[2]]]).T
+    for j, size in enumerate(sizes):
+        few = slice(20 * j, 20 * j + 20)
+        A[few, 4 + j] = size
+        b[few] = np.where(np.arange(20) % 2, 1.0, -1.0)
+    model = LinearModel(cw.ERM(A, b, loss="logistic", lam=1e-4), False)
+    begin, best = model.from_primal(w), list(newton(model, 1e-12))[-1].value
+
+    def steps():
+        return sum(bool(found.value > best + 1e-6 * model.scale) for found in newton(model, 1e-8, start=begin))
+
+    tamed = steps()
+    monkeypatch.setattr(module, "FAR", np.inf)
+    assert tamed <= 4
+    assert steps() > 1.5 * tamed
+
+
 def test_values_fall_and_steps_that_do_not_descend_are_damped(monkeypatch):
     model = model_of(lam=1e-9)
     damping = []
@@ -129,6 +181,7 @@ def test_values_fall_and_steps_that_do_not_descend_are_damped(monkeypatch):
 
     monkeypatch.setattr(module._Output, "_solve", watched)
     monkeypatch.setattr(module, "WORSE", np.inf)
+    monkeypatch.setattr(module, "FAR", np.inf)  # else there is no need
     far = model.from_primal(np.random.default_rng(0).standard_normal((30, 1)) * 5)
     values = [found.value[0] for found in newton(model, 1e-9, start=far)]
     assert np.all(np.diff(values) <= 1e-12)

@@ -19,6 +19,7 @@ FEW = 1000  # features (or samples) for which a dense Gram matrix is cheap
 SHORT = 1 / 8  # a step that had to be halved more often came from curvatures that say little about the loss
 TRIALS = 6  # of damping, each ten times stronger than the last
 FIRST, LEAST = 1e-6, 5e-8  # damping, in parts of the mean curvature: the first and the smallest
+FAR = 4.0  # how far beyond 0 a step may lead a score that is on the wrong side
 ENOUGH = 0.1  # of the decrease that the quadratic model promises
 WORSE = 1.0  # times P(0, 0): a start is not used that is worse than this
 FALL = 1e3  # times the goal: what a step may gain for its dual variables to be looked at
@@ -36,8 +37,10 @@ def newton(
 
     It begins with `start`, or with weights w (d x K), unless zeros are better.
 
-    Steps on the logistic loss are damped where they do not descend, as if l2 were larger, which costs a factorisation
-    and a product with the data but no Gram matrix; it is kept, and made smaller once a step succeeds at once. Steps
+    Steps on the logistic loss that do not descend are computed again with larger curvatures for samples that they would
+    throw across (`_Output._tamed`), if there are any. Else they are damped, as if l2 were larger, which costs a
+    factorisation and a product with the data but no Gram matrix; it is kept, and made smaller once a step succeeds at
+    once. Steps
     along which P still falls at their end are stretched: where losses have become exponentials, a step moves their
     scores by 1 only. Steps on other losses are halved if need be. Where they become short, the curvatures are those of
     parabolas that lie above the losses.
@@ -201,10 +204,15 @@ class _Output:
 
         curvature = self.terms.second_derivative(t)[:, 0]
         hessian = model.hessian(curvature)
+        full, slope, bend = self._solve(hessian, gradient, self.damping)
         for trial in range(self.trials):
             if trial > 0:
-                self.damping = max(10 * self.damping, FIRST * self.unit)
-            full, slope, bend = self._solve(hessian, gradient, self.damping)
+                tamed = self._tamed(t, y, curvature, full) if trial == 1 else None
+                if tamed is not None:
+                    curvature, hessian = tamed, model.hessian(tamed)
+                else:
+                    self.damping = max(10 * self.damping, FIRST * self.unit)
+                full, slope, bend = self._solve(hessian, gradient, self.damping)
             if (there := value(full)) <= here - ENOUGH * (slope - bend / 2) + 1e-15 * abs(here):
                 if trial == 0:
                     self.damping = self.damping / 100 if self.damping > LEAST * self.unit else 0.0
@@ -220,6 +228,19 @@ class _Output:
         if lower < there or not np.isfinite(there):
             return taken(shorter, lower, other, above, steep / 2, shortened=part < 1)
         return taken(step, there, full, curvature, slope / 2, shortened=True)
+
+    def _tamed(self, t: FloatArray, y: FloatArray, curvature: FloatArray, step: _Step) -> FloatArray | None:
+        """Curvatures with larger ones for samples that are far on the wrong side and would be thrown across; None if
+        there are none.
+
+        There the logistic loss is a straight line, and a feature that only such samples have gets a step of any length.
+        The curvature |phi'|/(|t| + 2) leads a sample to the right side, and is phi'' at t = 0.
+        """
+        if not self.model.loss.shape.logistic:
+            return None
+        t, y, move = t[:, 0], y[:, 0], step.move[:, 0]
+        wild = (y * t > 0) & (np.abs(move) > np.abs(t) + FAR)
+        return np.where(wild, np.abs(y) / (np.abs(t) + 2), curvature) if wild.any() else None
 
     def _solve(self, hessian: FloatArray, gradient: FloatArray, damping: float) -> tuple[_Step, float, float]:
         """The step, and slope and curvature of the quadratic model along it."""

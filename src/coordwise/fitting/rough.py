@@ -1,13 +1,20 @@
 """Where Newton's method begins: the solution with a stronger penalty, roughly, by a few exact steps over the samples.
 
 Far from the solution a Newton step is short (for the logistic loss it moves scores by about 1), and costs a Gram
-matrix. With an l2 of the size of the samples, |a_i|^2 / W, exact steps over these contract by a constant factor per
-pass whatever the data are, and what one pass reaches is a better point to begin from than 0 for all smaller l2.
+matrix. With an l2 of about the size of the samples, |a_i|^2 / W, a pass of exact steps over these contracts by a
+constant factor whatever the data are, and what it reaches is a better point to begin from than 0 for all smaller l2.
+
+Samples with few entries have Gram matrices that cost no more than such a pass. There a part of the samples has to do,
+with an l2 that is smaller by as much: w comes out about as long, and where it is too long, it is made shorter.
 """
 
 from __future__ import annotations
 
 import math
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from coordwise.fitting.model import LinearModel
 from coordwise.methods import SDCA
@@ -19,8 +26,8 @@ __all__ = ["exact_steps", "rough_start"]
 
 STRONGER = 10.0  # times the root mean square of |a_i|^2 / W: rare large samples would have their features all wrong
 FLATTER = 5.0  # the same for the logistic loss, whose curvature is a quarter at most
-PASSES = 1
 ENOUGH = 200_000  # samples; of more, so many are drawn
+BRIEF, PART, EACH = 16, 4, 30  # entries of a sample that are few; then one sample in so many, but so many per feature
 WORTH = 2_000  # samples from which on it costs less than the Newton steps it saves
 
 
@@ -28,17 +35,36 @@ def rough_start(model: LinearModel, seed: int) -> tuple[FloatArray | None, float
     """(w, passes): weights to begin with, None for zeros, and what they cost."""
     if model.n < WORTH:
         return None, 0.0
-    norms = model.problem.rows("rows").norms2()
+    brief = sp.issparse(model.A) and model.problem.rows("rows").nnz <= BRIEF * model.n
+    part = PART if brief else 1
+    steps = min(max(min(model.n, ENOUGH) // part, EACH * model.d), model.n)
+    some = model.sampled(spread(model.n, steps, seed)) if brief else model
+    if some is None:
+        return None, 0.0
+    norms = some.problem.rows("rows").norms2()
     unit = max(float(norms.max()), 1e-300)
     squares = (norms / unit) ** 2
-    size = unit * math.sqrt(squares.mean() if model.weights is None else model.weights @ squares / model.total)
-    stronger = FLATTER if model.loss.shape.logistic else STRONGER
-    l2 = max(model.penalty.l2, stronger * size / model.total)
+    size = unit * math.sqrt(squares.mean() if some.weights is None else some.weights @ squares / some.total)
+    l2 = max(model.penalty.l2, (FLATTER if model.loss.shape.logistic else STRONGER) / part * size / some.total)
     if not 1e-100 < l2 < 1e100:
         return None, 0.0
-    steps = PASSES * min(model.n, ENOUGH)
-    w, _ = exact_steps(model.penalised(ElasticNet(0.0, l2)), steps, seed)
-    return w, steps / model.n
+    w, _ = exact_steps(some.penalised(ElasticNet(0.0, l2)), steps, seed)
+    return _shortened(model, w) if brief else w, steps / model.n
+
+
+def spread(n: int, count: int, seed: int) -> NDArray[np.intp]:
+    """`count` of n indices in order: a random one out of each of so many stretches."""
+    ends = np.arange(count + 1) * n // count
+    return np.random.default_rng(seed).integers(ends[:-1], ends[1:])
+
+
+def _shortened(model: LinearModel, w: FloatArray) -> FloatArray:
+    """w, or the part of it at which P(w, 0) stops falling, as a secant of its slope has it."""
+    terms, t = model.problem.terms, model.problem.product(w)
+    ends = (terms.subgradients(at) for at in (np.zeros_like(t), t))
+    first, last = (np.einsum("ik,ik->k", y, t) / model.total for y in ends)
+    last += model.penalty.l2 * np.einsum("jk,jk->k", w, w)
+    return w * np.where((first < 0) & (last > 0), first / np.where(last > first, first - last, -1.0), 1.0)
 
 
 def exact_steps(model: LinearModel, steps: int, seed: int) -> tuple[FloatArray, FloatArray]:
