@@ -19,7 +19,7 @@ FEW = 1000  # features (or samples) for which a dense Gram matrix is cheap
 SHORT = 1 / 8  # a step that had to be halved more often came from curvatures that say little about the loss
 TRIALS = 6  # of damping, each ten times stronger than the last
 FIRST, LEAST = 1e-6, 5e-8  # damping, in parts of the mean curvature: the first and the smallest
-FAR = 4.0  # how far beyond 0 a step may lead a score that is on the wrong side
+RIGHT = 2.0  # how far on the right side a logistic loss is to end up that is on the wrong one
 ENOUGH = 0.1  # of the decrease that the quadratic model promises
 WORSE = 1.0  # times P(0, 0): a start is not used that is worse than this
 FALL = 1e3  # times the goal: what a step may gain for its dual variables to be looked at
@@ -234,13 +234,13 @@ class _Output:
         there are none.
 
         There the logistic loss is a straight line, and a feature that only such samples have gets a step of any length.
-        The curvature |phi'|/(|t| + 2) leads a sample to the right side, and is phi'' at t = 0.
+        The curvature |phi'|/(|t| + 2) leads a sample to a score of 2 on the right side, and is phi'' at t = 0.
         """
         if not self.model.loss.shape.logistic:
             return None
         t, y, move = t[:, 0], y[:, 0], step.move[:, 0]
-        wild = (y * t > 0) & (np.abs(move) > np.abs(t) + FAR)
-        return np.where(wild, np.abs(y) / (np.abs(t) + 2), curvature) if wild.any() else None
+        wild = (y * t > 0) & (np.abs(move) > np.abs(t) + RIGHT)
+        return np.where(wild, np.abs(y) / (np.abs(t) + RIGHT), curvature) if wild.any() else None
 
     def _solve(self, hessian: FloatArray, gradient: FloatArray, damping: float) -> tuple[_Step, float, float]:
         """The step, and slope and curvature of the quadratic model along it."""
