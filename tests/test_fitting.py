@@ -261,10 +261,10 @@ def test_what_a_refusal_advises_works(penalty, intercept, cure):
     ("loss", "l1", "l2", "strategy"),
     [
         ("squared", 0.5, 10.0, "dual"),
-        ("squared", 0.5, 1e-3, "working_set"),
+        ("squared", 0.5, 1e-3, "primal"),
         ("squared", 0.5, 0.0, "working_set"),
         ("squared", 1e-9, 1e-3, "primal"),
-        ("squared", 1e-9, 0.0, "primal"),
+        ("squared", 1e-9, 0.0, "working_set"),  # 40 samples have no use for more than 40 features
         ("logistic", 0.5, 1e-3, "dual"),
         ("logistic", 1e-9, 1e-3, "dual"),
         ("logistic", 0.5, 1e-9, "working_set"),
@@ -282,6 +282,30 @@ def test_l1_penalties_and_more_features_than_samples(loss, l1, l2, strategy):
     found, other = fit(model, tol=1e-6, max_passes=1e5), fit(model, tol=1e-6, strategy="working_set", max_passes=1e5)
     assert found.converged
     assert other.converged
+    np.testing.assert_allclose(found.value, other.value, atol=2e-6 * model.scale[0])
+
+
+@pytest.mark.parametrize(
+    ("l1", "l2", "strategy"),
+    [
+        (0.5, 0.0, "working_set"),
+        (0.5, 1e-3, "working_set"),
+        (1e-3, 0.0, "primal"),
+        (1e-3, 1e-3, "primal"),
+        (1e-3, 10.0, "primal"),
+    ],
+)
+def test_squared_losses_and_l1_penalties_with_more_samples_than_features(l1, l2, strategy):
+    rng = np.random.default_rng(0)
+    A = sp.random_array((3000, 1200), density=0.02, rng=rng, format="csr")
+    b = A @ rng.standard_normal(1200) + 0.1 * rng.standard_normal(3000)
+    penalty = cw.penalties.ElasticNet(l1 * np.abs(A.T @ b).max() / 3000, l2)
+    model = LinearModel(cw.ERM(A, b, penalty=penalty), False)
+    assert choose(model)[0] == strategy
+    assert choose(model, 1e-13)[0] == "working_set"
+    found, other = fit(model, tol=1e-6, max_passes=1e5), fit(model, tol=1e-6, strategy="gram", max_passes=1e5)
+    assert found.converged
+    assert fit(model, tol=1e-13, max_passes=1e5).converged
     np.testing.assert_allclose(found.value, other.value, atol=2e-6 * model.scale[0])
 
 

@@ -259,8 +259,8 @@ def test_columns_from_rows_are_those_of_the_transposed_matrix(center):
 def many_features():
     """More features outside of a weak l1 penalty than working sets are for, and an intercept."""
     rng = np.random.default_rng(0)
-    A = rng.standard_normal((60, 6000))
-    problem = cw.ERM(A, A[:, 0] + rng.standard_normal(60) + 3, penalty="l1", lam=1e-3)
+    A = rng.standard_normal((1500, 1100))
+    problem = cw.ERM(A, A[:, 0] + rng.standard_normal(1500) + 3, penalty="l1", lam=1e-3)
     return LinearModel(problem, True)
 
 

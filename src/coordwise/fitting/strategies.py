@@ -7,7 +7,7 @@ from coordwise.fitting.krylov import worth_it
 from coordwise.fitting.model import LinearModel
 from coordwise.fitting.newton import FEW
 from coordwise.fitting.semismooth import has_straight_parts, weak_enough
-from coordwise.fitting.working import MANY, outside
+from coordwise.fitting.working import many_used, outside
 
 __all__ = ["STRATEGIES", "check_applies", "choose", "may_be_interior"]
 
@@ -15,6 +15,7 @@ STRATEGIES = ("auto", "dual", "primal", "working_set", "gram", "newton", "interi
 EASY = 1.0  # mean curvature of the dual's smooth part, relative to the terms: exact steps over samples are fast
 KINKS = 3.0  # the same, for losses with kinks
 HARD = 1e5  # the same, for hinges and logistic losses: most samples are held in corners, or nearly so
+FINE = 1e-12  # tolerances that steps on all features meet
 MOST = 10_000  # features whose dense Gram matrix fits into memory, where there is no other way
 
 
@@ -37,9 +38,11 @@ def choose(model: LinearModel, tol: float = 1e-4) -> tuple[str, str]:
     if plain and has_straight_parts(model) and weak_enough(model):
         return "semismooth", "a weak penalty and losses with straight parts: Newton steps for the samples on bent ones"
     if loss.gamma > 0 and not plain and (penalty.l2 == 0 or model.intercept):
-        return _over_features(model)
+        return _over_features(model, tol)
+    if loss.name == "squared" and penalty.l1 > 0 and n >= d:
+        return _over_features(model, tol)
     if loss.gamma > 0 and not plain and d > n and _kappa(model) / loss.gamma > (HARD if loss.shape.logistic else EASY):
-        return _over_features(model)
+        return _over_features(model, tol)
     if may_be_interior(model) and _kappa(model) > (HARD if loss.shape.mirrored else KINKS):
         return "interior", f"a loss with kinks and {d} <= {FEW} features: one Gram matrix per step"
     return "dual", "coordinates are samples"
@@ -56,10 +59,10 @@ def _kappa(model: LinearModel) -> float:
     return float(model.problem.rows("rows").norms2().mean() / (model.penalty.l2 * model.total))
 
 
-def _over_features(model: LinearModel) -> tuple[str, str]:
-    """For a smooth loss and a penalty with corners."""
-    plain = model.loss.name == "squared" and not model.intercept
-    if plain and (count := outside(model, model.certified_at_zero[1])) > MANY:
+def _over_features(model: LinearModel, tol: float) -> tuple[str, str]:
+    """For a smooth loss and a penalty with corners; working sets end with exact solutions, for the finest tolerances."""
+    plain = model.loss.name == "squared" and not model.intercept and tol >= FINE
+    if plain and many_used(model, count := outside(model, model.certified_at_zero[1])):
         return "primal", f"{count} features are outside of the l1 penalty at w = 0: coordinates are all features"
     return "working_set", "smooth loss and an l1 penalty or w >= 0: coordinates are features, some at a time"
 

@@ -6,9 +6,10 @@ these alone: exactly for the squared loss and few features (`coordwise.fitting.g
 (`coordwise.fitting.proximal`).
 
 With a weak penalty the solution has many features, and by the time the working sets have grown to their number a few
-passes over all of them would have found these. So for the squared loss the first working set is everything if many
-features (`MANY`) are outside of the penalty at w = 0; there coordinate descent holds the features that stay at 0 by
-itself (`coordwise.curvature`).
+passes over all of them would have found these. So for the squared loss the first working set is everything if more than
+`USED` features are expected in the solution: `SHARE` of those that are outside of the penalty at w = 0, and fewer of
+them without an l2 part where there are more features than samples. There coordinate descent holds the features that
+stay at 0 by itself (`coordwise.curvature`).
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ from coordwise.fitting.polish import polished
 from coordwise.fitting.proximal import Descent, proximal_newton
 from coordwise.validation import FloatArray
 
-__all__ = ["FIRST", "MANY", "nearest", "outside", "working_sets"]
+__all__ = ["FIRST", "many_used", "nearest", "outside", "working_sets"]
 
 FIRST = 100  # features of the first working set
 FULL = 0.8  # of a working set in use: it was too small
 EXACT = 450  # features up to which the squared loss is solved exactly, from a Gram matrix
-MANY = 10 * EXACT  # features outside of the penalty at w = 0: about a tenth of them is in use at the end
+SHARE, USED = 0.3, 250  # of the features outside of the penalty at w = 0, how many are used at the end; and too many
 INNER, GOOD = 0.3, 0.02  # gap on a working set relative to the gap of the problem: at first, and on good sets
 
 
@@ -50,7 +51,7 @@ def working_sets(
     w = best.w.copy()
     sizes, last = np.zeros(model.outputs, int), np.full(model.outputs, model.d)
     inner = np.full(model.outputs, INNER)
-    many = start is None and model.loss.name == "squared" and outside(model, v) > MANY
+    many = start is None and model.loss.name == "squared" and many_used(model, outside(model, v))
     descent.watched = many
     yield best
     while len(todo := np.flatnonzero(best.gap > tol * model.scale)) and not descent.spent:
@@ -90,6 +91,12 @@ def working_sets(
 def outside(model: LinearModel, v: FloatArray) -> int:
     """How many features have slopes v = -(1/W) A'y outside of the l1 penalty, in the output that has most of them."""
     return int(np.count_nonzero((v if model.penalty.positive else np.abs(v)) > model.penalty.l1, axis=0).max())
+
+
+def many_used(model: LinearModel, count: int) -> bool:
+    """Whether a solution is expected to use many features, if so many are outside of the penalty at w = 0."""
+    share = SHARE if model.penalty.l2 > 0 else SHARE * min(1.0, model.n / model.d)
+    return share * count > USED
 
 
 def nearest(model: LinearModel, v: FloatArray, used: Any, size: int) -> Any:
