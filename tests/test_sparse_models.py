@@ -256,11 +256,11 @@ def test_columns_from_rows_are_those_of_the_transposed_matrix(center):
         np.testing.assert_array_equal(by_rows.part(which).toarray(), A.toarray()[:, which])
 
 
-def many_features():
+def many_features(n=1500, d=1100):
     """More features outside of a weak l1 penalty than working sets are for, and an intercept."""
     rng = np.random.default_rng(0)
-    A = rng.standard_normal((1500, 1100))
-    problem = cw.ERM(A, A[:, 0] + rng.standard_normal(1500) + 3, penalty="l1", lam=1e-3)
+    A = rng.standard_normal((n, d))
+    problem = cw.ERM(A, A[:, 0] + rng.standard_normal(n) + 3, penalty="l1", lam=1e-3)
     return LinearModel(problem, True)
 
 
@@ -299,6 +299,10 @@ def test_a_weak_penalty_on_many_features_and_an_intercept():
     assert found.converged
     other = fit(model.penalised(model.penalty), tol=1e-8, max_passes=1e5, start=model.from_primal(0.9 * found.w))
     np.testing.assert_allclose(found.value, other.value, atol=2e-8 * model.scale[0])
-    tightest = fit(model, tol=0.0, max_passes=1e5)  # ends where rounding does
+
+
+def test_working_sets_end_where_rounding_does():
+    model = many_features(60, 6000)
+    tightest = fit(model, tol=0.0, max_passes=1e5)
     assert tightest.passes < 1e5
     assert tightest.gap[0] <= 1e-12 * model.scale[0]

@@ -24,7 +24,6 @@ __all__ = ["Descent", "proximal_newton"]
 MODEL = 0.3  # what a model's gap is reduced to, relative to where its minimisation starts
 STEPS = 100
 FLAT = 1e-2  # curvature that a linear piece of the loss gets in a model, relative to the largest
-LEAST = 3e-13  # gap of a model that can be reached, relative to its value at 0: less is rounding
 DAMP = 1e-9  # curvature of every sample at least, relative to the largest: far out a logistic loss has none
 
 
@@ -56,7 +55,7 @@ class Descent:
         result = solve(
             objective,
             self.method,
-            tol=max(goal / at_zero, LEAST) if at_zero > 0 else 1.0,
+            tol=max(goal / at_zero, 1e-15) if at_zero > 0 else 1.0,
             max_passes=left,
             time_limit=None if np.isinf(self.until) else max(self.until - time.perf_counter(), 0.0),
             x0=x0,

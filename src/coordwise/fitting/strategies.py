@@ -15,7 +15,6 @@ STRATEGIES = ("auto", "dual", "primal", "working_set", "gram", "newton", "interi
 EASY = 1.0  # mean curvature of the dual's smooth part, relative to the terms: exact steps over samples are fast
 KINKS = 3.0  # the same, for losses with kinks
 HARD = 1e5  # the same, for hinges and logistic losses: most samples are held in corners, or nearly so
-FINE = 1e-12  # tolerances that steps on all features meet
 MOST = 10_000  # features whose dense Gram matrix fits into memory, where there is no other way
 
 
@@ -60,9 +59,9 @@ def _kappa(model: LinearModel) -> float:
 
 
 def _over_features(model: LinearModel, tol: float) -> tuple[str, str]:
-    """For a smooth loss and a penalty with corners; working sets end with exact solutions, for the finest tolerances."""
-    plain = model.loss.name == "squared" and not model.intercept and tol >= FINE
-    if plain and many_used(model, count := outside(model, model.certified_at_zero[1])):
+    """For a smooth loss and a penalty with corners."""
+    plain = model.loss.name == "squared" and not model.intercept
+    if plain and many_used(model, count := outside(model, model.certified_at_zero[1]), tol):
         return "primal", f"{count} features are outside of the l1 penalty at w = 0: coordinates are all features"
     return "working_set", "smooth loss and an l1 penalty or w >= 0: coordinates are features, some at a time"
 

@@ -32,6 +32,7 @@ FIRST = 100  # features of the first working set
 FULL = 0.8  # of a working set in use: it was too small
 EXACT = 450  # features up to which the squared loss is solved exactly, from a Gram matrix
 SHARE, USED = 0.3, 250  # of the features outside of the penalty at w = 0, how many are used at the end; and too many
+FINE = 1e-12  # tolerances that steps on all features meet, whatever rounding does
 INNER, GOOD = 0.3, 0.02  # gap on a working set relative to the gap of the problem: at first, and on good sets
 
 
@@ -51,7 +52,7 @@ def working_sets(
     w = best.w.copy()
     sizes, last = np.zeros(model.outputs, int), np.full(model.outputs, model.d)
     inner = np.full(model.outputs, INNER)
-    many = start is None and model.loss.name == "squared" and many_used(model, outside(model, v))
+    many = start is None and model.loss.name == "squared" and many_used(model, outside(model, v), tol)
     descent.watched = many
     yield best
     while len(todo := np.flatnonzero(best.gap > tol * model.scale)) and not descent.spent:
@@ -93,10 +94,13 @@ def outside(model: LinearModel, v: FloatArray) -> int:
     return int(np.count_nonzero((v if model.penalty.positive else np.abs(v)) > model.penalty.l1, axis=0).max())
 
 
-def many_used(model: LinearModel, count: int) -> bool:
-    """Whether a solution is expected to use many features, if so many are outside of the penalty at w = 0."""
+def many_used(model: LinearModel, count: int, tol: float) -> bool:
+    """Whether a solution is expected to use many features, if so many are outside of the penalty at w = 0.
+
+    Not for the finest tolerances: working sets end with exact solutions.
+    """
     share = SHARE if model.penalty.l2 > 0 else SHARE * min(1.0, model.n / model.d)
-    return share * count > USED
+    return share * count > USED and tol >= FINE
 
 
 def nearest(model: LinearModel, v: FloatArray, used: Any, size: int) -> Any:
