@@ -4,7 +4,7 @@ Over the samples (news20) in passes to a duality gap of 1e-6 P(0), and seconds; 
 features (news20, l1) in seconds; and what a pass costs next to reading the data once. Times are medians of a few fits;
 compare within a line only. A switch is a patch of the library from outside, so nothing here is an option for users.
 
-    OMP_NUM_THREADS=1 python benchmarks/techniques.py [--most 1000] [--repeats 3] [--tol 1e-6]
+    OMP_NUM_THREADS=1 python benchmarks/techniques.py [--most 1000] [--repeats 3] [--tol 1e-6] [--only WORD ...]
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import coordwise as cw
-from coordwise import curvature, methods
+from coordwise import curvature, erm, methods
 from coordwise.datasets import load
 from coordwise.erm import DualERM, PrimalERM
 from coordwise.fitting import fit as fitting
@@ -31,7 +31,7 @@ from coordwise.fitting.fit import fit
 from coordwise.fitting.model import LinearModel
 from coordwise.fitting.quadratic import Quadratic
 from coordwise.kernels import NO_PACKING, PACK_IN_SINGLE
-from coordwise.recording import start
+from coordwise.recording import Log, start
 from coordwise.rows import Rows
 
 Switch = Callable[[], Any] | str | tuple[str, Callable[[], Any]]  # a patch, the name of another strategy, or both
@@ -85,6 +85,20 @@ def features_drawn() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def momentum_lost() -> Iterator[None]:
+    """Every change of an active set restarts the momentum."""
+    change = Log.change
+
+    def restarted(self: Log, schedule: Any) -> None:
+        if self.schedule.restarts:
+            self.restart()
+        change(self, schedule)
+
+    with mock.patch.object(Log, "change", restarted):
+        yield
+
+
 OVER_SAMPLES: dict[str, Callable[[], Any]] = {
     "everything": nullcontext,
     "few exact steps": accelerated_soon,
@@ -98,6 +112,7 @@ FEW_FEATURES: dict[str, Switch] = {
     "start at zero": lambda: mock.patch.object(fitting, "rough_start", return_value=(None, 0.0)),
     "steps not stretched": lambda: mock.patch.object(newton, "stretched", return_value=1.0),
     "no damping": lambda: mock.patch.object(newton, "TRIALS", 1),
+    "nobody tamed": lambda: mock.patch.object(newton._Output, "_tamed", return_value=None),
     "derivatives as duals": lambda: mock.patch.object(newton, "FALL", 0.0),
     "Gram by scipy or BLAS": library_products,
     "over the samples": "dual",
@@ -121,6 +136,8 @@ SPARSE: dict[str, Switch] = {
     "everything": nullcontext,
     "no exact small sets": lambda: mock.patch.object(working, "EXACT", 0),
     "nobody held at zero": features_drawn,
+    "momentum lost": momentum_lost,
+    "the gap tells": lambda: mock.patch.object(erm, "SCALED", 1.0),
     "working sets": "working_set",
     "all features": "primal",
 }
@@ -177,6 +194,8 @@ def by_fitting(
     args: argparse.Namespace, title: str, switches: dict[str, Switch], rows: Any, tol: float | None = None
 ) -> None:
     """Seconds of `fit`."""
+    if not args.wants(title):
+        return
     tol = args.tol if tol is None else tol
     print(f"\n{title}, seconds to a gap of {tol:g} P(0)")
     print(f"{'':46}" + "".join(f"{name:>22}" for name in switches))
@@ -232,8 +251,11 @@ def main() -> None:
     parser.add_argument("--most", type=float, default=1000, help="passes that a run may take")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--tol", type=float, default=1e-6)
+    parser.add_argument("--only", nargs="*", default=[], metavar="WORD", help="only sections with one of the words")
     args = parser.parse_args()
-    over_samples(args)
+    args.wants = lambda title: not args.only or any(word in title for word in args.only)
+    if args.wants("Over the samples"):
+        over_samples(args)
     w8a, covtype = load("w8a"), load("covtype")
 
     def rows_of(name: str, A: Any, b: Any, losses: tuple[str, ...], weights: tuple[float, ...]) -> list[Any]:
@@ -260,16 +282,17 @@ def main() -> None:
     some = rows_of("news20 normalised", A, b, ("squared_hinge",), (1e-4, 1e-6))
     some = rows_of("news20 raw", *news20(False), ("squared_hinge",), (1e-2, 1e-4, 1e-6)) + some
     by_fitting(args, "Weak penalties and losses with straight parts", STRAIGHT, some)
-    largest = float(np.abs(A.T @ b).max()) / len(b)
     rows = [
         (
-            f"lasso, news20 normalised, lam_max/{part}",
-            lambda part=part: cw.ERM(A, b, penalty="l1", lam=largest / part),
+            f"lasso, news20 {kind}, lam_max/{part}",
+            lambda A=A, part=part: cw.ERM(A, b, penalty="l1", lam=float(np.abs(A.T @ b).max()) / len(b) / part),
         )
+        for kind, A in (("normalised", A), ("raw", news20(False)[0]))
         for part in (10, 100, 1000)
     ]
     by_fitting(args, "Few of many features", SPARSE, rows)
-    limits()
+    if args.wants("The limit"):
+        limits()
 
 
 if __name__ == "__main__":

@@ -75,7 +75,7 @@ class Engine {
 
   virtual void restart() = 0;  // z = y, momentum from its beginning
   // Go on from the same y and z with other constants and probabilities (of the same family, accelerated or plain);
-  // Rule::vanishing goes on from y alone.
+  // Rule::vanishing goes on from y alone, Rule::recurrent after a plan of that rule with its tau (Momentum::change).
   virtual void replan(const Plan& plan, const IndexStream& stream) = 0;
   // y_i = z_i = x_i for the `count` coordinates in `which`, their rows of x (N x K) being given.
   virtual void settle(const std::uint32_t* which, std::size_t count, const double* x) = 0;

@@ -8,7 +8,8 @@
 
 namespace coordwise {
 
-// What is to become of every column: its new place, or -1 if it is left out.
+// Where the rows begin with some of their columns alone; places_of has the new place of every column, or -1 if it is
+// left out.
 template <class Rows, class I>
 void picked_starts(const Rows& rows, const I* places_of, std::size_t threads, I* starts) {
   const std::size_t parts = worth_starting(threads, rows.count(), 1024);

@@ -113,9 +113,18 @@ def test_a_rough_start_of_samples_without_weight():
     assert fit(model_of(weights=weights), tol=1e-6, strategy="newton").converged
 
 
+def test_samples_that_are_too_small_without_the_others_are_no_start():
+    weights = np.full(4000, 1e-150)
+    weights[7] = 1.0
+    for seed in range(5):
+        w, passes = rough_start(model_of(weights=weights), seed)
+        assert w is not None or passes == 0.0
+    assert fit(model_of(weights=weights), tol=1e-6, strategy="newton").converged
+
+
 def test_samples_are_drawn_all_over_the_data():
     assert np.array_equal(spread(10, 10, 0), np.arange(10))
-    for n, count in ((10, 3), (1000, 999), (50_000, 12_345)):
+    for n, count in ((10, 3), (1000, 999), (50_000, 12_345), (10**9, 5000)):
         which = spread(n, count, 1)
         ends = np.arange(count + 1) * n // count
         assert np.all((ends[:-1] <= which) & (which < ends[1:]))

@@ -163,3 +163,25 @@ def test_momentum_that_leads_upwards_is_given_up_where_the_gap_lags_behind():
     assert restarts.due(0.9, rising=True)
     assert not restarts.due(0.2)
     assert restarts.due(0.1)
+
+
+@pytest.mark.parametrize("positive", [False, True])
+def test_sets_that_grow_keep_the_momentum_unless_it_may_lead_out_of_the_domain(monkeypatch, positive):
+    """A point outside would be clipped, and its image not."""
+    rng = np.random.default_rng(2)
+    A = rng.standard_normal((200, 400)) * 10 ** rng.uniform(-1, 1, 400)
+    b = A @ np.maximum(rng.standard_normal(400) - 1, 0) + 0.1 * rng.standard_normal(200)
+    objective = cw.ERM(A, b, penalty="l1", lam=1e-3 * np.abs(A.T @ b).max() / 200, positive=positive).primal()
+    assert objective.coordinates.shape.bounded == positive
+    grown, change = [], Log.change
+
+    def watched(self, schedule):
+        if self.schedule.restarts and schedule.restarts and self.restarted != self.passes:
+            grown.append(self.passes)
+        change(self, schedule)
+        close = np.abs(self.run.image() - objective.image(self.run.point())).max()
+        assert close <= 1e-9 * np.abs(b).max()
+
+    monkeypatch.setattr(Log, "change", watched)
+    assert cw.solve(objective, tol=1e-8, max_passes=20_000).converged
+    assert bool(grown) != positive

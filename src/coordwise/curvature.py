@@ -30,9 +30,9 @@ The weights are renewed at every look, from the same y and z; with restarts, whe
 gap is that of coordinates held in vain. That they hold as far as the run goes is hoped, not known: when the certificate
 falls by less than half of what they promise, slack doubles. From then on a coordinate is held only while t_i may also
 move by a growing part of |a_i| sqrt(2 gap/l2), all of which is what the gap proves possible: in the end no more is
-claimed than is known. With restarts nothing is promised; there a set that was chosen in vain grows until the next one,
-and keeps its momentum: a coordinate that was held at x_j = y_j = z_j since the last restart only adds its part of S and
-of |x_0 - x*|_w^2 to Theorem 6.1, as if it had been in the set from the start.
+claimed than is known. With restarts nothing is promised; there a set that was chosen in vain grows until the next one.
+Features keep their momentum then. That has no proof: with smaller probabilities y is no longer an average of the z's
+for a while. It is restarted when f rises (`coordwise.restarts`), and for terms whose domain y could leave, at once.
 """
 
 from __future__ import annotations

@@ -43,6 +43,11 @@ class Shape:
         """Whether phi* has corners where a y may stay while t moves: a kink, or an end of its domain."""
         return not self.logistic and not self.differentiable
 
+    @property
+    def bounded(self) -> bool:
+        """Whether the domain of phi* has an end."""
+        return self.logistic or np.isfinite(self.lower) or np.isfinite(self.upper)
+
     def domain(self, center: Any, weight: Any = 1.0) -> tuple[FloatArray, FloatArray]:
         """Ends of the interval on which the conjugate of weight * phi(.; center) is finite; {0} for a weight of 0."""
         center, weight = np.broadcast_arrays(np.asarray(center, float), np.asarray(weight, float))
@@ -296,7 +301,7 @@ class Run:
     def replan(self, plan: Plan, cells: NDArray[np.uint32] | None, members: NDArray[np.uint32] | None = None) -> None:
         """Go on from the same y and z with another plan, accelerated if the first one was, and other probabilities.
 
-        A plan with the rule VANISHING goes on from y alone.
+        A plan with the rule VANISHING goes on from y alone, one with RECURRENT after another of that kind with its tau.
         """
         self._core.replan(cells=cells, members=members, seed=self.seed, **vars(plan))
 

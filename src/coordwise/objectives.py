@@ -45,8 +45,9 @@ class Look(NamedTuple):
     """What is seen of a run at a record.
 
     `g` are the products <b_i, omega> (N x K), `rate` is how much of the certified error's logarithm the last passes
-    took off, per pass, `left` how much of it is left to the tolerance, `lost` whether `rate` is less than the schedule
-    promised (`coordwise.pace`), and `restarted` whether the momentum begins anew.
+    took off, per pass, or are about to (`Log.speed`), `left` how much of it is left to the tolerance, `lost` whether
+    the error fell by less than the schedule promised (`coordwise.pace`), and `restarted` whether the momentum begins
+    anew.
     """
 
     x: FloatArray

@@ -173,6 +173,8 @@ class Log:
             left = self.folds_left(error)
             renewed = schedule.renew(Look(self.run.point(), self.g, self.current, self.speed(), left, lost, restarted))
             if renewed is not None:
+                if schedule.restarts and not restarted and self.objective.coordinates.shape.bounded:
+                    self.restart()
                 self.change(renewed)
 
     def rate(self, window: float = 0.0) -> float:
@@ -182,8 +184,8 @@ class Log:
         itself does not confirm.
         """
         now, error = self.errors[-1]
-        earlier = [(then, was) for then, was in self.errors[:-1] if then < now]
-        since, was = next((look for look in reversed(earlier) if look[0] <= now - window), (earlier or [(now, 0.0)])[0])
+        far = (look for look in reversed(self.errors) if look[0] < now and look[0] <= now - window)
+        since, was = next(far, self.errors[0])
         said = now > since and 0 < error < math.inf and 0 < was < math.inf
         return (math.log(was) - math.log(error)) / (now - since) if said else 0.0
 

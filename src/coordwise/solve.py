@@ -62,7 +62,8 @@ def solve(
         Passes between records (certificate, history, callback) at the beginning of the run.
     record_growth : float, default 0.5
         Later records are up to record_growth * passes apart, so that certificates stay a small share of the work, but
-        no further than where the last two records, extrapolated, meet tol. 0 keeps them evenly spaced: for plots.
+        no further than where the rate since an earlier one, extrapolated, meets tol. 0 keeps them evenly spaced, for
+        plots.
     n_jobs : int, default 1
         Threads over groups of outputs, and what these leave over the coordinates of a certificate; -1 for one per
         processor. Steps on one output use one thread. Results with different n_jobs agree up to rounding.

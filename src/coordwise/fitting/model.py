@@ -95,17 +95,19 @@ class LinearModel:
         return LinearModel(problem, self.intercept)
 
     def sampled(self, which: Any) -> LinearModel | None:
-        """The model of some of the samples, in order; None if their weights are all 0."""
+        """The model of some of the samples, in order; None if these alone are no problem that can be stated."""
         if len(which) == self.n:
             return self
         s = None if self.weights is None else self.weights[which]
-        if s is not None and not s.any():
-            return None
         A = self.A
         if sp.issparse(A):
             A = sp.csr_array(self.problem.rows("rows").arrays, shape=A.shape, copy=False)
-        problem = ERM(A[which], self.b[which], loss=self.loss, penalty=self.penalty, sample_weight=s)
-        problem.threads = self.problem.threads
+        try:
+            problem = ERM(A[which], self.b[which], loss=self.loss, penalty=self.penalty, sample_weight=s)
+            problem.threads = self.problem.threads
+            problem.rows("rows")
+        except ValueError:  # weights of 0, or numbers that are too small without the others
+            return None
         return LinearModel(problem, self.intercept)
 
     @property

@@ -17,7 +17,7 @@ __all__ = ["FEW", "direction", "factored", "majorant", "newton"]
 
 FEW = 1000  # features (or samples) for which a dense Gram matrix is cheap
 SHORT = 1 / 8  # a step that had to be halved more often came from curvatures that say little about the loss
-TRIALS = 6  # of damping, each ten times stronger than the last
+TRIALS = 6  # of a step; damping is ten times stronger in each, unless there is something else to change
 FIRST, LEAST = 1e-6, 5e-8  # damping, in parts of the mean curvature: the first and the smallest
 RIGHT = 2.0  # how far on the right side a logistic loss is to end up that is on the wrong one
 ENOUGH = 0.1  # of the decrease that the quadratic model promises
@@ -38,12 +38,11 @@ def newton(
     It begins with `start`, or with weights w (d x K), unless zeros are better.
 
     Steps on the logistic loss that do not descend are computed again with larger curvatures for samples that they would
-    throw across (`_Output._tamed`), if there are any. Else they are damped, as if l2 were larger, which costs a
-    factorisation and a product with the data but no Gram matrix; it is kept, and made smaller once a step succeeds at
-    once. Steps
-    along which P still falls at their end are stretched: where losses have become exponentials, a step moves their
-    scores by 1 only. Steps on other losses are halved if need be. Where they become short, the curvatures are those of
-    parabolas that lie above the losses.
+    throw across (`_Output._tamed`), if there are any, which costs another Gram matrix. Else they are damped, as if l2
+    were larger, which costs a factorisation and a product with the data but no Gram matrix; it is kept, and made
+    smaller once a step succeeds at once. Steps along which P still falls at their end are stretched: where losses have
+    become exponentials, a step moves their scores by 1 only. Steps on other losses are halved if need be. Where they
+    become short, the curvatures are those of parabolas that lie above the losses.
 
     A step (u, e) from scores t leads to dual variables as well: y_i = s_i phi'(t_i) - h_i (<a_i, u> + e), where h_i are
     the curvatures it was computed with. By the equations of the step, -(1/W) A'y is l2 (w - u) and sum_i y_i = 0 (up to
@@ -236,10 +235,8 @@ class _Output:
         There the logistic loss is a straight line, and a feature that only such samples have gets a step of any length.
         The curvature |phi'|/(|t| + 2) leads a sample to a score of 2 on the right side, and is phi'' at t = 0.
         """
-        if not self.model.loss.shape.logistic:
-            return None
         t, y, move = t[:, 0], y[:, 0], step.move[:, 0]
-        wild = (y * t > 0) & (np.abs(move) > np.abs(t) + RIGHT)
+        wild = (y * t > 0) & (np.sign(t) * move > np.abs(t) + RIGHT)
         return np.where(wild, np.abs(y) / (np.abs(t) + RIGHT), curvature) if wild.any() else None
 
     def _solve(self, hessian: FloatArray, gradient: FloatArray, damping: float) -> tuple[_Step, float, float]:

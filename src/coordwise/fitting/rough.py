@@ -4,8 +4,8 @@ Far from the solution a Newton step is short (for the logistic loss it moves sco
 matrix. With an l2 of about the size of the samples, |a_i|^2 / W, a pass of exact steps over these contracts by a
 constant factor whatever the data are, and what it reaches is a better point to begin from than 0 for all smaller l2.
 
-Samples with few entries have Gram matrices that cost no more than such a pass. There a part of the samples has to do,
-with an l2 that is smaller by as much: w comes out about as long, and where it is too long, it is made shorter.
+Samples with few entries have Gram matrices that cost no more than such a pass. There a part of them has to do, with an
+l2 that is smaller by as much: w comes out about as long, and where it is too long, it is made shorter.
 """
 
 from __future__ import annotations
@@ -36,8 +36,10 @@ def rough_start(model: LinearModel, seed: int) -> tuple[FloatArray | None, float
     if model.n < WORTH:
         return None, 0.0
     brief = sp.issparse(model.A) and model.problem.rows("rows").nnz <= BRIEF * model.n
-    part = PART if brief else 1
-    steps = min(max(min(model.n, ENOUGH) // part, EACH * model.d), model.n)
+    steps = min(model.n, ENOUGH)
+    if brief:
+        steps = min(max(steps // PART, EACH * model.d), steps)
+    part = min(model.n, ENOUGH) / steps
     some = model.sampled(spread(model.n, steps, seed)) if brief else model
     if some is None:
         return None, 0.0
@@ -54,7 +56,7 @@ def rough_start(model: LinearModel, seed: int) -> tuple[FloatArray | None, float
 
 def spread(n: int, count: int, seed: int) -> NDArray[np.intp]:
     """`count` of n indices in order: a random one out of each of so many stretches."""
-    ends = np.arange(count + 1) * n // count
+    ends = np.arange(count + 1, dtype=np.int64) * n // count
     return np.random.default_rng(seed).integers(ends[:-1], ends[1:])
 
 
