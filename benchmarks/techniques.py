@@ -137,7 +137,7 @@ SPARSE: dict[str, Switch] = {
     "no exact small sets": lambda: mock.patch.object(working, "EXACT", 0),
     "nobody held at zero": features_drawn,
     "momentum lost": momentum_lost,
-    "the gap tells": lambda: mock.patch.object(erm, "SCALED", 1.0),
+    "the gap tells": lambda: mock.patch.object(erm, "gap_power", return_value=1.0),
     "working sets": "working_set",
     "all features": "primal",
 }

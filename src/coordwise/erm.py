@@ -16,10 +16,9 @@ from coordwise.results import Certificate
 from coordwise.rows import Rows, as_matrix
 from coordwise.validation import FloatArray, check_array, check_labels, check_number, check_range
 
-SCALED = 0.5  # `Objective.gap_power` where dual points are scaled: linear in y - y*, whose square is what P bounds
 NEAR = 0.1  # of the largest |phi'|: how far a dual variable may be from the corner that it is put into
 
-__all__ = ["ERM", "SCALED", "DualERM", "PrimalERM", "feasible_share", "shrink"]
+__all__ = ["ERM", "DualERM", "PrimalERM", "feasible_share", "gap_power", "shrink"]
 
 
 class ERM:
@@ -333,7 +332,7 @@ class PrimalERM(Objective):
         if offset is not None:
             self.image0 = self._offset + (np.zeros_like(problem.b) if self.image0 is None else self.image0)
         self._at_zero = problem.value_at_zero
-        self.gap_power = 1.0 if self.penalty.l2 > 0 else SCALED
+        self.gap_power = gap_power(self.penalty)
 
     def certificate(self, image: FloatArray, sums: Sums) -> Certificate:
         """P(w) + D(y)."""
@@ -358,6 +357,11 @@ class PrimalERM(Objective):
     def solution(self, image: FloatArray) -> None:
         """None: it is x itself."""
         return None
+
+
+def gap_power(penalty: ElasticNet) -> float:
+    """`Objective.gap_power` over features: gaps of scaled dual points are linear in y - y*, whose square P bounds."""
+    return 1.0 if penalty.l2 > 0 else 0.5
 
 
 def shrink(penalty: ElasticNet, lowest: FloatArray, highest: FloatArray) -> FloatArray:

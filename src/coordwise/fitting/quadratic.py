@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from coordwise.erm import SCALED, shrink
+from coordwise.erm import gap_power, shrink
 from coordwise.kernels import Terms
 from coordwise.objectives import Local, Look, Objective, Sums, held_at_zero
 from coordwise.penalties import ElasticNet
@@ -32,13 +32,13 @@ class Columns:
         self.n, self.d = A.shape
         self._given, self._rows, self._threads = A, rows if sp.issparse(A) else None, threads
         self._taken = 0
-        if self._rows is not None:
-            self._given = sp.csr_array(self._rows.arrays, shape=A.shape, copy=False)
 
     @property
     def nnz(self) -> int:
         """Stored entries."""
-        return int(self._given.nnz if self._rows is not None else self.A.nnz if sp.issparse(self.A) else self.A.size)
+        if self._rows is not None:
+            return self._rows.nnz
+        return int(self.A.nnz if sp.issparse(self.A) else self.A.size)
 
     @cached_property
     def A(self) -> Any:
@@ -46,7 +46,7 @@ class Columns:
         if not sp.issparse(self._given):
             return np.asarray(self._given)
         if self._rows is not None:
-            return sp.csc_array(self._rows.transposed(self._threads), shape=self._given.shape, copy=False)
+            return sp.csc_array(self._rows.transposed(self._threads), shape=(self.n, self.d), copy=False)
         table = sp.csc_array(self._given)
         table.sum_duplicates()
         return table
@@ -135,7 +135,7 @@ class Quadratic(Objective):
         B, self.means, self.minus_last = columns.take(which, h, center)
         self.rows = Rows(B, "rows")
         self.penalty, self.center = penalty, center
-        self.gap_power = 1.0 if penalty.l2 > 0 else SCALED
+        self.gap_power = gap_power(penalty)
         self.outputs, self.flat = 1, True
         self.coordinates = Terms(penalty.shape, 1.0, None, None)
         self.smooth = self.gain = 1 / total

@@ -1,0 +1,120 @@
+"""Which strategy is chosen for a model, and what is said where one does not apply."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from fitting_cases import model_of
+
+import coordwise as cw
+from coordwise.fitting.fit import fit
+from coordwise.fitting.model import LinearModel
+from coordwise.fitting.strategies import choose
+
+
+@pytest.mark.parametrize(
+    ("loss", "penalty", "strategy", "reason"),
+    [
+        ("logistic", "l2", "gram", "squared loss"),
+        ("hinge", "l2", "newton", "smooth losses"),
+        ("logistic", "l1", "newton", "l2 penalty"),
+        ("hinge", "l2", "primal", "'hinge' has a kink"),
+        ("logistic", "l1", "dual", "no l2 part"),
+        ("logistic", "elastic_net", "dual", "needs the features"),
+    ],
+)
+def test_refusals_say_why(loss, penalty, strategy, reason):
+    with pytest.raises(ValueError, match=reason):
+        fit(model_of(loss, penalty), tol=1e-3, strategy=strategy)
+
+
+@pytest.mark.parametrize(
+    ("penalty", "intercept", "cure"),
+    [
+        ("l1", True, "a penalty with an l2 part and no intercept"),
+        ("l1", False, "a penalty with an l2 part"),
+        ("elastic_net", True, "no intercept"),
+        ("l2_positive", True, "no intercept"),
+    ],
+)
+def test_what_a_refusal_advises_works(penalty, intercept, cure):
+    with pytest.raises(ValueError, match=f"Use a smooth loss, or {cure}[.]"):
+        fit(model_of("hinge", penalty, intercept), tol=1e-3)
+    assert fit(model_of("squared_hinge", penalty, intercept), tol=1e-3).converged
+    changed = model_of("hinge", "elastic_net" if penalty == "l1" else penalty, intercept and "intercept" not in cure)
+    assert fit(changed, tol=1e-3, max_passes=10_000).converged
+
+
+@pytest.mark.parametrize(
+    ("loss", "l1", "l2", "strategy"),
+    [
+        ("squared", 0.5, 10.0, "dual"),
+        ("squared", 0.5, 1e-3, "primal"),
+        ("squared", 0.5, 0.0, "working_set"),
+        ("squared", 1e-9, 1e-3, "primal"),
+        ("squared", 1e-9, 0.0, "working_set"),  # 40 samples have no use for more than 40 features
+        ("logistic", 0.5, 1e-3, "dual"),
+        ("logistic", 1e-9, 1e-3, "dual"),
+        ("logistic", 0.5, 1e-9, "working_set"),
+        ("logistic", 0.5, 0.0, "working_set"),
+    ],
+)
+def test_l1_penalties_and_more_features_than_samples(loss, l1, l2, strategy):
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((40, 5000)) / np.sqrt(5000)
+    b = np.sign(A[:, 0] + 0.1 * rng.standard_normal(40))
+    largest = np.abs(A.T @ b).max() / 80
+    penalty = cw.penalties.ElasticNet(l1 * largest, l2)
+    model = LinearModel(cw.ERM(A, b, loss=loss, penalty=penalty), False)
+    assert choose(model)[0] == strategy
+    found, other = fit(model, tol=1e-6, max_passes=1e5), fit(model, tol=1e-6, strategy="working_set", max_passes=1e5)
+    assert found.converged
+    assert other.converged
+    np.testing.assert_allclose(found.value, other.value, atol=2e-6 * model.scale[0])
+
+
+@pytest.mark.parametrize(
+    ("l1", "l2", "strategy"),
+    [
+        (0.5, 0.0, "working_set"),
+        (0.5, 1e-3, "working_set"),
+        (1e-3, 0.0, "primal"),
+        (1e-3, 1e-3, "primal"),
+        (1e-3, 10.0, "primal"),
+    ],
+)
+def test_squared_losses_and_l1_penalties_with_more_samples_than_features(l1, l2, strategy):
+    rng = np.random.default_rng(0)
+    A = sp.random_array((3000, 1200), density=0.02, rng=rng, format="csr")
+    b = A @ rng.standard_normal(1200) + 0.1 * rng.standard_normal(3000)
+    penalty = cw.penalties.ElasticNet(l1 * np.abs(A.T @ b).max() / 3000, l2)
+    model = LinearModel(cw.ERM(A, b, penalty=penalty), False)
+    assert choose(model)[0] == strategy
+    assert choose(model, 1e-13)[0] == "working_set"
+    found, other = fit(model, tol=1e-6, max_passes=1e5), fit(model, tol=1e-6, strategy="gram", max_passes=1e5)
+    assert found.converged
+    assert fit(model, tol=1e-13, max_passes=1e5).converged
+    np.testing.assert_allclose(found.value, other.value, atol=2e-6 * model.scale[0])
+
+
+def test_an_unknown_strategy_is_refused():
+    with pytest.raises(ValueError, match="strategy"):
+        fit(model_of("squared"), tol=1e-3, strategy="grams")
+
+
+@pytest.mark.parametrize(
+    ("loss", "penalty", "shape", "expected"),
+    [
+        ("squared", "l2", "tall", "gram"),
+        ("squared", "l2", "wide", "gram"),
+        ("squared", "l1", "wide", "gram"),
+        ("logistic", "l2", "tall", "newton"),
+        ("logistic", "l1", "tall", "working_set"),
+        ("hinge", "l2", "tall", "dual"),
+    ],
+)
+def test_auto_says_what_it_chose_and_why(loss, penalty, shape, expected):
+    model = model_of(loss, penalty, shape=shape)
+    assert choose(model)[0] == expected
+    found = fit(model, tol=1e-4, max_passes=10_000)
+    assert found.strategy.startswith(f"{expected}: ")
+    assert fit(model, tol=1e-4, strategy=expected, max_passes=10_000).strategy == f"{expected}: as asked"
