@@ -18,11 +18,12 @@ STEPS = 20
 def polished(model: LinearModel, start: Candidate) -> Candidate:
     """The better of `start` and what Newton's method makes of it, for a smooth loss and one output.
 
-    The signs stay as they are: a step ends where the first weight reaches 0, and goes on without it.
+    The signs stay as they are: a step ends where the first weight reaches 0, and goes on without it. More features in
+    use than samples, and no l2, are not those of a solution yet: they are left alone.
     """
     w, c = start.w[:, 0].copy(), float(start.c[0])
     used = np.flatnonzero(w)
-    if not 0 < len(used) <= FEW:
+    if not 0 < len(used) <= (FEW if model.penalty.l2 > 0 else min(FEW, model.n)):
         return start
     loss, b, total, l1, l2 = model.loss, model.b[:, 0], model.total, model.penalty.l1, model.penalty.l2
     s: Any = 1.0 if model.weights is None else model.weights

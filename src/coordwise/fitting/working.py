@@ -6,10 +6,9 @@ these alone: exactly for the squared loss and few features (`coordwise.fitting.g
 (`coordwise.fitting.proximal`).
 
 With a weak penalty the solution has many features, and by the time the working sets have grown to their number a few
-passes over all of them would have found these. So for the squared loss the first working set is everything if more than
-`USED` features are expected in the solution: `SHARE` of those that are outside of the penalty at w = 0, and fewer of
-them without an l2 part where there are more features than samples. There coordinate descent holds the features that
-stay at 0 by itself (`coordwise.curvature`).
+passes over all of them would have found these. So for the squared loss the first working set is everything if the
+features that are expected in the solution are so many that linear systems of them cost more than passes (`many_used`).
+There coordinate descent holds the features that stay at 0 by itself (`coordwise.curvature`).
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from coordwise.erm import feasible_share
 from coordwise.fitting.gram import gram_solution
@@ -31,7 +31,9 @@ __all__ = ["FIRST", "many_used", "nearest", "outside", "working_sets"]
 FIRST = 100  # features of the first working set
 FULL = 0.8  # of a working set in use: it was too small
 EXACT = 450  # features up to which the squared loss is solved exactly, from a Gram matrix
-SHARE, USED = 0.3, 250  # of the features outside of the penalty at w = 0, how many are used at the end; and too many
+SHARE = 0.3  # of the features outside of the penalty at w = 0: how many are used at the end
+MOST = 0.1  # of all features: fewer outside of the penalty are few, if the data are dense
+DENSE, SPARSE = 1.5, 12  # times the stored entries: multiplications in a factor of what is used that are too many
 FINE = 1e-12  # tolerances that steps on all features meet, whatever rounding does
 INNER, GOOD = 0.3, 0.02  # gap on a working set relative to the gap of the problem: at first, and on good sets
 
@@ -95,12 +97,20 @@ def outside(model: LinearModel, v: FloatArray) -> int:
 
 
 def many_used(model: LinearModel, count: int, tol: float) -> bool:
-    """Whether a solution is expected to use many features, if so many are outside of the penalty at w = 0.
+    """Whether a solution is expected to use too many features for working sets, if so many (`count`) are outside of the
+    penalty at w = 0.
+
+    `SHARE` of these are expected. Without an l2 part there are solutions with at most as many as there are samples, and
+    with fewer in sparse data of more features than samples, most of which are rare. If they are k, factors of their
+    Gram matrices take k^3 multiplications, to be compared with the stored entries, which a pass touches.
 
     Not for the finest tolerances: working sets end with exact solutions.
     """
-    share = SHARE if model.penalty.l2 > 0 else SHARE * min(1.0, model.n / model.d)
-    return share * count > USED and tol >= FINE
+    sparse, used = sp.issparse(model.A), SHARE * count
+    if model.penalty.l2 == 0:
+        used = used * min(1.0, model.n / model.d) if sparse else min(used, model.n)
+    enough = sparse or count > MOST * model.d
+    return enough and used**3 > (SPARSE if sparse else DENSE) * model.columns.nnz and tol >= FINE
 
 
 def nearest(model: LinearModel, v: FloatArray, used: Any, size: int) -> Any:
