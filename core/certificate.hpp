@@ -23,12 +23,13 @@ inline void add(Certificate& sum, const Certificate& more) {
 
 // The sums for K columns of a point.  `row(i)` is b_i, `at(i, k)` is coordinate (i, k) of the point, `center(i, k)` and
 // `weight(i)` belong to its term; omega has `stride` doubles per image entry (null: zeros), and so has all_g per
-// coordinate if it is not null.  Stretches of coordinates are summed up one by one, whoever does it, so that the result
-// does not depend on the number of threads.
+// coordinate if it is not null.  Stretches of coordinates, shorter for long rows (of `entries` each), are summed up one
+// by one, whoever does it, so that the result does not depend on the number of threads.
 template <int K, class Row, class At, class Center, class Weight>
-void certify(std::uint32_t count, const Term& term, const double* omega, std::size_t stride, std::size_t threads,
-             Row row, At at, Center center, Weight weight, Certificate* out, double* all_g = nullptr) {
-  constexpr std::size_t stretch = 2048;
+void certify(std::uint32_t count, std::size_t entries, const Term& term, const double* omega, std::size_t stride,
+             std::size_t threads, Row row, At at, Center center, Weight weight, Certificate* out,
+             double* all_g = nullptr) {
+  const std::size_t stretch = entries > 512 ? batch : 2048;
   const double inverse = 1 / term.scale;
   const std::size_t stretches = (count + stretch - 1) / stretch;
   std::vector<Certificate> found(stretches * K);

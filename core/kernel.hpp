@@ -210,7 +210,7 @@ class Kernel final : public Engine {
   void certificate(const double* omega, Certificate* out, double* g) const override {
     const double behind = this->behind();
     certify<K>(
-        rows_.count(), term_, omega ? omega + first_ : nullptr, stride_, threads_,
+        rows_.count(), entries_hint(rows_), term_, omega ? omega + first_ : nullptr, stride_, threads_,
         [this](std::uint32_t i) { return coordinates_.row(coordinates_[i]); },
         [this, behind](std::uint32_t i, std::size_t k) { return at(i, k, behind); },
         [this](std::uint32_t i, std::size_t k) { return coordinates_[i].center[k]; },

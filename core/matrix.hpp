@@ -24,15 +24,29 @@ template <class Rows>
 std::unique_ptr<Engine> make_engine(const Rows& rows, const Problem& problem, const Plan& plan,
                                     const IndexStream& stream, const double* x0, const double* image0);
 
-constexpr std::size_t rows_each = 8192;  // for loops over rows: what is worth a thread
+// For loops over rows: how many are worth a thread.  Those of dense matrices may be long.
+constexpr std::size_t rows_each = 8192, entries_each = 1 << 17;
+template <class Rows>
+std::size_t worth_starting(std::size_t threads, const Rows& rows) {
+  const std::size_t each = Rows::sparse ? rows_each : std::min(rows_each, entries_each / (rows.width() + 1) + 1);
+  return worth_starting(threads, rows.count(), each);
+}
 
 // out_i = sum_j weight_j b_ij^2
 template <class Rows>
 void norms2(const Rows& rows, const double* weights, std::size_t threads, double* out) {
-  const std::size_t parts = worth_starting(threads, rows.count(), rows_each);
+  const std::size_t parts = worth_starting(threads, rows);
   in_parts(rows.count(), parts, [=, &rows](std::size_t, std::uint32_t from, std::uint32_t to) {
     for (std::uint32_t i = from; i < to; ++i) {
       const auto row = rows[i];
+#if COORDWISE_STRETCHES
+      if constexpr (!Rows::sparse) {
+        if (weights == nullptr) {
+          by_stretches<DenseSquare, 1>(row.values, std::size_t{row.length}, out + i);
+          continue;
+        }
+      }
+#endif
       auto square = [&](std::size_t t) {
         const double a = row.value(t);
         return weights ? weights[row.at(t)] * a * a : a * a;
@@ -50,7 +64,7 @@ void norms2(const Rows& rows, const double* weights, std::size_t threads, double
 // own.
 template <class Rows, class Add>
 void add_up(const Rows& rows, std::size_t size, std::size_t threads, double* out, Add add) {
-  const std::size_t parts = worth_starting(threads, rows.count(), rows_each);
+  const std::size_t parts = worth_starting(threads, rows);
   std::vector<std::vector<double>> others(parts - 1);
   for (auto& other : others) other.assign(size, 0.0);
   in_parts(rows.count(), parts, [=, &others](std::size_t part, std::uint32_t from, std::uint32_t to) {
@@ -79,7 +93,7 @@ void squares(const Rows& rows, const double* weights, std::size_t threads, doubl
 // out (N x K) = <b_i, vector_k>
 template <class Rows>
 void dots(const Rows& rows, const double* vectors, std::size_t outputs, std::size_t threads, double* out) {
-  const std::size_t parts = worth_starting(threads, rows.count(), rows_each);
+  const std::size_t parts = worth_starting(threads, rows);
   in_parts(rows.count(), parts, [=, &rows](std::size_t, std::uint32_t from, std::uint32_t to) {
     by_groups(outputs, [&](auto group, std::size_t first) {
       for (std::uint32_t i = from; i < to; ++i) {

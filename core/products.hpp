@@ -1,12 +1,13 @@
 // Products of one row with an image: W columns from `image` on, `stride` doubles from one image entry to the next.
 //
-// Up to two columns the latency of the gather sets the time and the baseline instruction set is enough.  Wider products
-// are bound by arithmetic and instructions, so they are also compiled for AVX2 and AVX-512 and chosen when the library
-// is loaded on a processor that has them.
+// Up to two columns of a sparse row the latency of the gather sets the time and the baseline instruction set is enough;
+// dense rows have vectors of entries there (dense.hpp).  Wider products are bound by arithmetic and instructions, so
+// they are also compiled for AVX2 and AVX-512 and chosen when the library is loaded on a processor that has them.
 #pragma once
 
 #include <cstddef>
 
+#include "dense.hpp"
 #include "dispatch.hpp"
 #include "simd.hpp"
 
@@ -98,6 +99,11 @@ template <int W, int S = 0, class Slice>
 inline void dot(const Slice& row, const double* image, std::size_t stride, double* out) {
   const std::size_t n = row.length;
   if (S > 0) stride = S;
+#if COORDWISE_STRETCHES
+  if constexpr (W <= 2 && Slice::dense) {
+    if (stride == W) return by_stretches<DenseDot, W>(row.values, image, n, out);
+  }
+#endif
   if constexpr (W == 1) {
     double a0 = 0, a1 = 0, a2 = 0, a3 = 0;
     std::size_t t = 0;
@@ -133,6 +139,12 @@ inline void dot(const Slice& row, const double* image, std::size_t stride, doubl
 template <int W, int S = 0, class Slice>
 inline void axpy(const Slice& row, const double* change, std::size_t stride, double* image) {
   const std::size_t n = row.length;
+  if (S > 0) stride = S;
+#if COORDWISE_STRETCHES
+  if constexpr (W <= 2 && Slice::dense) {
+    if (stride == W) return by_stretches<DenseAxpy, W>(row.values, change, n, image);
+  }
+#endif
   if constexpr (W == 1) {
     const double d = change[0];
     for (std::size_t t = 0; t < n; ++t) image[row.at(t) * stride] += row.value(t) * d;

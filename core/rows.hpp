@@ -11,6 +11,7 @@ namespace coordwise {
 // Entries of one b_i: `value(t)` sits at image entry `at(t)`.
 template <class V, class I>
 struct SparseSlice {
+  static constexpr bool dense = false;
   const V* values;
   const I* places;
   std::uint32_t length;
@@ -20,6 +21,7 @@ struct SparseSlice {
 
 template <class V>
 struct DenseSlice {
+  static constexpr bool dense = true;
   const V* values;
   std::uint32_t length;
   double value(std::size_t t) const { return static_cast<double>(values[t]); }
@@ -84,5 +86,11 @@ class DenseRows {
   std::uint32_t count_;
   std::size_t width_;
 };
+
+// How long rows are, where that is known of all; 0 elsewhere.
+template <class Rows>
+std::size_t entries_hint(const Rows& rows) {
+  return Rows::sparse ? 0 : rows.width();
+}
 
 }  // namespace coordwise

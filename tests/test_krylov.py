@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 import coordwise as cw
 from coordwise.fitting.fit import fit
-from coordwise.fitting.krylov import LOOK, _Output, krylov, worth_it
+from coordwise.fitting.krylov import LOOK, _Run, krylov, worth_it
 from coordwise.fitting.model import LinearModel
 from coordwise.fitting.strategies import choose
 from coordwise.results import Status
@@ -24,58 +24,58 @@ def model_of(l2=1e-4, n=80, d=50, *, outputs=1, intercept=False, weighted=False,
 @pytest.mark.parametrize("weighted", [False, True], ids=["equal", "weighted"])
 @pytest.mark.parametrize("intercept", [False, True], ids=["none", "intercept"])
 @pytest.mark.parametrize("d", [50, 120], ids=["tall", "wide"])
-def test_each_step_minimises_both_problems_over_its_spaces(weighted, intercept, d):
+def test_each_step_minimises_p_over_its_space_and_d_over_a_line(weighted, intercept, d):
     model = model_of(1e-2, d=d, weighted=weighted, intercept=intercept)
-    output = _Output(model, 0)
+    run = _Run(model)
     s = np.ones(model.n) if model.weights is None else model.weights
     B, f = np.sqrt(s)[:, None] * model.A, np.sqrt(s) * model.b[:, 0]
-    squares, norms = (B**2).sum(0), (B**2).sum(1)
-    inside = np.eye(model.n)
+    squares = (B**2).sum(0)
     if intercept:
         q = np.sqrt(s) / np.linalg.norm(np.sqrt(s))
-        inside -= np.outer(q, q)
-        B, f = inside @ B, inside @ f
+        B, f = B - np.outer(q, q @ B), f - q * (q @ f)
     shift = model.penalty.l2 * model.total
-    primal, dual = B.T @ B + shift * np.eye(model.d), np.eye(model.n) + B @ B.T / shift
-    by_features, by_samples = np.diag((squares + shift) ** -0.5), np.diag((1 + (d > model.n) * norms / shift) ** -0.5)
-    if intercept:  # the inverse of a diagonal matrix on the vectors orthogonal to q
-        by_samples -= np.outer(by_samples @ q, by_samples @ q) / (q @ by_samples @ q)
-    spaces = []
-    for H, M, g in ((primal, by_features, B.T @ f), (dual, by_samples, f)):
-        vectors = [M @ g]
-        for _ in range(5):
-            vectors.append(M @ (H @ vectors[-1]))
-        spaces.append(np.linalg.qr(np.stack([v / np.linalg.norm(v) for v in vectors], axis=1))[0])
+    H, M = B.T @ B + shift * np.eye(model.d), np.diag((squares + shift) ** -0.5)
+    vectors = [M @ (B.T @ f)]
+    for _ in range(5):
+        vectors.append(M @ (H @ vectors[-1]))
+    space = np.linalg.qr(np.stack([v / np.linalg.norm(v) for v in vectors], axis=1))[0]
+
+    def dual(x):
+        return x @ x / 2 - x @ f + np.sum((B.T @ x) ** 2) / 2 / shift
+
+    def variables():
+        return run.size[0] * run.x[0]
+
     for k in range(1, 7):
-        output._step(output.features, output.samples)
-        K, J = spaces[0][:, :k], spaces[1][:, :k]
-        w = K @ np.linalg.solve(K.T @ primal @ K, K.T @ (B.T @ f))
-        np.testing.assert_allclose(output.w, w, rtol=1e-6, atol=1e-8)
-        x = J @ np.linalg.solve(J.T @ dual @ J, J.T @ f)
-        np.testing.assert_allclose(output.dual, -np.sqrt(s) * x, rtol=1e-6, atol=1e-8)
-        value = np.sum((B @ w - f) ** 2) / 2 + shift / 2 * w @ w
-        other = x @ x / 2 - x @ f + np.sum((B.T @ x) ** 2) / 2 / shift
-        assert output.gap == pytest.approx((value + other) / model.total, rel=1e-8)
+        before, gap = variables(), run.gap[0]
+        run._step()
+        K = space[:, :k]
+        w = K @ np.linalg.solve(K.T @ H @ K, K.T @ (B.T @ f))
+        np.testing.assert_allclose(run.weights[:, 0], w, rtol=1e-6, atol=1e-8)
+        x, r = variables(), f - B @ w
+        np.testing.assert_allclose(run.dual_variables[:, 0], -np.sqrt(s) * x, rtol=1e-12)
+        on_line = [dual(before + length * (r - before)) for length in np.linspace(-2, 3, 501)]
+        assert dual(x) <= min(on_line) + 1e-12 * abs(min(on_line))
+        value = np.sum(r**2) / 2 + shift / 2 * w @ w
+        assert run.gap[0] == pytest.approx((value + dual(x)) / model.total, rel=1e-8)
+        assert run.gap[0] <= gap
 
 
-def test_steps_are_taken_where_the_gap_falls():
-    model = model_of(1e-7, n=200, d=300)
-    output = _Output(model, 0)
-    alone = set()
-    for _ in range(1000):
-        sides = output._worth()
-        if len(sides) == 1:
-            alone.add(type(sides[0]).__name__)
-            other = output.samples if sides[0] is output.features else output.features
-            assert other.ended or other.pace < other.slow * sides[0].pace
-            before = other.x.copy()
-        output._step(*sides)
-        if len(sides) == 1:
-            np.testing.assert_array_equal(other.x, before)
-        if output.gap <= 1e-10 * model.scale[0]:
-            break
-    assert alone
-    assert output.gap <= 1e-10 * model.scale[0]
+def test_smoothed_dual_variables_are_those_of_a_minimal_residual_method(monkeypatch):
+    """Without a preconditioner, and with a weak penalty, they minimise |B'x - shift w| over the same space."""
+    monkeypatch.setattr("coordwise.fitting.krylov.ROOT", 0.0)
+    model = model_of(1e-9, n=60, d=40)
+    run = _Run(model)
+    B, f = model.A, model.b[:, 0] / run.size[0]
+    vectors = [B.T @ f]
+    for _ in range(5):
+        vectors.append(B.T @ (B @ vectors[-1]))
+    space = np.linalg.qr(np.stack([v / np.linalg.norm(v) for v in vectors], axis=1))[0]
+    for k in range(1, 6):
+        run._step()
+        C = B.T @ B @ space[:, :k]
+        least = np.linalg.norm(B.T @ f - C @ np.linalg.lstsq(C, B.T @ f, rcond=None)[0])
+        assert np.linalg.norm(run.image[0]) <= least * (1 + 1e-3)
 
 
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
@@ -121,19 +121,51 @@ def test_data_of_any_size(by, target):
     np.testing.assert_allclose(found.w * (by / target), expected.w, atol=1e-4 * np.abs(expected.w).max())
 
 
-def test_one_side_may_end_before_the_other():
+def test_outputs_end_one_by_one():
     rng = np.random.default_rng(3)
-    A = np.zeros((40, 5))
-    A[:3, :3] = np.diag([1.0, 2.0, 3.0])
-    b = rng.standard_normal(40)
-    b[3:] = 0  # three steps are enough over the features
-    output = _Output(LinearModel(cw.ERM(A, b, penalty=cw.penalties.L2(1e-3)), False), 0)
-    while not output.features.ended:
-        output._step(output.features)
-    assert not output.samples.ended
-    assert output._worth() == [output.samples]
-    assert output.advance(1e-12) < LOOK
-    assert output.gap <= 1e-12
+    A = rng.standard_normal((60, 40)) * np.logspace(0, -3, 40)
+    b = rng.standard_normal((60, 3))
+    b[:, 1] = 0
+    b[:, 2] = A[:, 0]
+    model = LinearModel(cw.ERM(A, b, penalty=cw.penalties.L2(1e-6)), False)
+    run = _Run(model)
+    assert run.ended.tolist() == [False, True, False]
+    run.keep(np.array([True, False, True]))
+    assert run.which.tolist() == [0, 2]
+    for k in (0, 2):
+        alone = _Run(LinearModel(cw.ERM(A, b[:, [k]], penalty=cw.penalties.L2(1e-6)), False))
+        together = _Run(model)
+        for _ in range(5):
+            alone._step()
+            together._step()
+        np.testing.assert_allclose(together.weights[:, k], alone.weights[:, 0], rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(together.dual_variables[:, k], alone.dual_variables[:, 0], rtol=1e-9, atol=1e-12)
+    found = fit(model, tol=1e-10, strategy="krylov")
+    assert found.converged
+    assert not found.w[:, 1].any()
+    np.testing.assert_allclose(found.value, fit(model, tol=1e-10, strategy="gram").value, atol=1e-9)
+
+
+def test_a_few_steps_before_a_gram_matrix_tell_whether_they_are_enough():
+    rng = np.random.default_rng(4)
+    A, b = rng.standard_normal((300, 900)), rng.standard_normal(300)
+    even = LinearModel(cw.ERM(A, b, penalty=cw.penalties.L2(1e-3)), False)
+    uneven = LinearModel(cw.ERM(A * np.logspace(0, -4, 900), b, penalty=cw.penalties.L2(1e-9)), False)
+    few = LinearModel(cw.ERM(A[:60], b[:60], penalty=cw.penalties.L2(1e-3)), False)
+    for model, loose, tight in ((even, "krylov", "gram"), (uneven, "gram", "gram"), (few, "gram", "gram")):
+        assert choose(model)[0] == "gram"
+        for tol, name in ((1e-2, loose), (1e-14, tight)):
+            found = fit(model, tol=tol)
+            assert found.converged
+            assert found.strategy.startswith(name)
+            assert found.passes <= 30
+    stopped = fit(uneven, tol=1e-12, callback=lambda p: True)
+    assert stopped.status is Status.STOPPED
+    assert stopped.strategy.startswith("krylov")
+    assert fit(uneven, tol=1e-12, time_limit=0.0).status is Status.TIME_LIMIT
+    assert fit(uneven, tol=1e-12, max_passes=2).status is Status.MAX_PASSES
+    whole = fit(uneven, tol=1e-12)
+    assert fit(uneven, tol=1e-11, start=whole.candidate).converged
 
 
 def test_rounding_errors_end_it():
@@ -185,20 +217,20 @@ def test_ends():
     assert again.passes == 0
 
 
-def test_it_is_chosen_for_weak_penalties_where_singular_values_are_close():
+def test_it_is_chosen_unless_few_of_many_features_have_most_of_the_norm():
     rng = np.random.default_rng(2)
     A = sp.random_array((1200, 1500), density=0.02, rng=rng, format="csr")
     b = rng.standard_normal(1200)
 
     def chosen(A, l2):
-        return choose(LinearModel(cw.ERM(A, b, penalty=cw.penalties.L2(l2)), False))[0]
+        return choose(LinearModel(cw.ERM(A, b[: A.shape[0]], penalty=cw.penalties.L2(l2)), False))[0]
 
-    assert chosen(A, 1.0) == "dual"
+    assert chosen(A, 1.0) == "krylov"
     assert chosen(A, 1e-8) == "krylov"
     spread = sp.csr_array(sp.diags_array(rng.lognormal(0, 2, 1200)) @ A)  # few rows have most of the norm
-    close, far = (LinearModel(cw.ERM(X, b, penalty=cw.penalties.L2(1e-4)), False) for X in (A, spread))
-    assert worth_it(close, 1e-2)
-    assert not worth_it(close, 1e-6)  # there S/n should be larger
-    assert not worth_it(far, 1e-2)
+    assert chosen(spread, 1e-1) == "dual"
+    assert chosen(spread, 1e-8) == "krylov"
+    tall = sp.random_array((1500, 1200), density=0.02, rng=rng, format="csr")
+    assert worth_it(LinearModel(cw.ERM(tall, rng.standard_normal(1500), penalty=cw.penalties.L2(1.0)), False))
     with pytest.raises(ValueError, match="squared loss and an l2 penalty"):
         fit(LinearModel(cw.ERM(A, np.sign(b), loss="logistic", lam=1.0), False), tol=1e-3, strategy="krylov")

@@ -158,7 +158,7 @@ void bind_matrices(nb::module_& m) {
                   [&](const auto& rows) {
                     by_groups(outputs, [&](auto group, std::size_t first) {
                       certify<decltype(group)::width>(
-                          rows.count(), term, omega.data() + first, outputs, 1,
+                          rows.count(), entries_hint(rows), term, omega.data() + first, outputs, 1,
                           [&](std::uint32_t i) { return rows[i]; },
                           [=](std::uint32_t i, std::size_t k) { return at[i * outputs + first + k]; },
                           [=](std::uint32_t i, std::size_t k) { return c ? c[i * outputs + first + k] : 0.0; },

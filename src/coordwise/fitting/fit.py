@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -16,14 +18,14 @@ from coordwise.fitting.blas import one_blas_thread
 from coordwise.fitting.dual import WithIntercept
 from coordwise.fitting.gram import gram_solution
 from coordwise.fitting.interior import interior
-from coordwise.fitting.krylov import LOOK, krylov
+from coordwise.fitting.krylov import FIRST, GRAM, LOOK, krylov
 from coordwise.fitting.model import Candidate, LinearModel
 from coordwise.fitting.newton import FEW, newton
 from coordwise.fitting.proximal import Descent
 from coordwise.fitting.rough import rough_start
 from coordwise.fitting.secant import Secant
 from coordwise.fitting.semismooth import Semismooth
-from coordwise.fitting.strategies import STRATEGIES, check_applies, choose, may_be_interior
+from coordwise.fitting.strategies import STRATEGIES, check_applies, choose, may_be_interior, may_be_krylov
 from coordwise.fitting.trial import Trial
 from coordwise.fitting.unpenalised import nonnegative, unpenalised
 from coordwise.fitting.weighted import by_kernel
@@ -98,7 +100,7 @@ def fit(
     begun = time.perf_counter()
     limit = np.inf if time_limit is None else begun + time_limit
     options = _Options(tol, max_passes, limit, method, random_state, start, callback, n_jobs)
-    model.problem.threads = options.threads if sp.issparse(model.A) else 1
+    model.problem.threads = options.threads
     name, why = strategy, "as asked"
     if check_choice("strategy", strategy, STRATEGIES) == "auto":
         name, why = choose(model, tol)
@@ -115,11 +117,13 @@ def fit(
     }[name]
     if strategy == "auto" and name == "dual" and may_be_interior(model):
         runner = _dual_first
-    small = runner in (_gram, _newton, _interior, _dual_first) and model.d <= min(FEW, model.n)
-    small = small and by_kernel(model.A, options.threads)
-    if small:
-        model.problem.threads = options.threads
-    with one_blas_thread() if small or model.problem.threads > 1 else nullcontext():  # threads of a BLAS library spin
+    if strategy == "auto" and name == "gram" and may_be_krylov(model):
+        runner = _krylov_first
+    by_blas = runner in (_gram, _krylov_first, _newton, _interior, _dual_first) and not sp.issparse(model.A)
+    by_blas = by_blas and not (model.d <= min(FEW, model.n) and by_kernel(model.A, options.threads))
+    if by_blas:  # its threads and ours would be in each other's way: they spin
+        model.problem.threads = 1
+    with nullcontext() if by_blas else one_blas_thread():
         outcome = runner(model, options)
     found = outcome.found
     return Fit(
@@ -238,6 +242,27 @@ def _krylov(model: LinearModel, options: _Options) -> _Outcome:
     rounds = krylov(model, options.tol, start=options.start, steps=steps)
     outcome = _follow(model, options, rounds, options.max_passes / LOOK)
     return _finished(model, options, replace(outcome, steps=sum(steps), part=0.0))
+
+
+def _krylov_first(model: LinearModel, options: _Options) -> _Outcome:
+    """Steps over Krylov spaces, as long as they promise to cost less than a Gram matrix."""
+    steps: list[int] = []
+    enough = min(min(model.n, model.d) / GRAM, options.max_passes)
+    threads, model.problem.threads = model.problem.threads, options.threads
+    with one_blas_thread():
+        rounds = krylov(model, options.tol, start=options.start, steps=steps, first=FIRST)
+        first = _follow(model, options, rounds, 1)
+        while first.status is Status.MAX_PASSES and steps and sum(steps) < enough:
+            fallen = -math.log(max(float(np.max(first.found.gap / model.scale)), 1e-300))
+            if fallen <= 0 or -math.log(max(options.tol, 1e-300)) / fallen * sum(steps) > enough:
+                break
+            first = _follow(model, options, itertools.chain([first.found], rounds), 1)
+    model.problem.threads = threads
+    if first.status is not Status.MAX_PASSES or sum(steps) >= options.max_passes:
+        why = f"{sum(steps)} steps over Krylov spaces cost less than a Gram matrix"
+        return replace(first, steps=sum(steps), part=0.0, strategy=f"krylov: {why}")
+    outcome = _gram(model, replace(options, max_passes=options.max_passes - sum(steps)))
+    return replace(outcome, found=outcome.found.better(first.found), steps=outcome.steps + sum(steps))
 
 
 def _semismooth(model: LinearModel, options: _Options) -> _Outcome:

@@ -1,14 +1,15 @@
 """Ridge regression over Krylov spaces, both problems at once.
 
-Conjugate gradients over the features minimise P over the vectors they have seen, and over the samples D. Each takes a
-product with A and one with A' per step; where both go ahead these are computed side by side, which costs a third more
-than one. The values are known on the way, so that the gap P(w_k) + D(y_k) costs nothing, and neither of the two is
-spoiled by the other, as w would be if it were computed from y. Steps are taken where the gap falls: if one of the
-problems is about to be done, or does not move yet, the other goes on alone.
+Conjugate gradients over the features minimise P over the vectors they have seen. On the way they compute r = b - Aw and
+A'r, which is what D(y) needs at the dual variables y = -r; its value there is spoiled by weak penalties, |grad P|^2/(2
+l2) above its minimum, and goes up and down. But D is quadratic: the best point on the line through the best y so far
+and the new one is known without another product. (This smoothing makes the residuals of a minimal residual method of
+those of conjugate gradients: R. Weiss, Parameter-Free Iterative Linear Solvers, 1996.) So the gap P(w_k) + D(y_k) falls
+from step to step and costs nothing, and nobody has to take steps over the samples: y is in the same space.
 
-Both are preconditioned by square roots of diagonals. In texts few words have nearly all of the entries, and conjugate
-gradients begin with these; diagonals themselves would make rare words as important as all others, of which there are
-many, and the last digits slow.
+They are preconditioned by the square root of the diagonal. In texts few words have nearly all of the entries, and
+conjugate gradients begin with these; the diagonal itself would make rare words as important as all others, of which
+there are many, and the last digits slow.
 
 Large singular values are dealt with one by one, so that weak penalties cost less than what the condition number
 suggests. Steps over the samples need as many passes as S/n = mean sqrt(1 + |a_i|^2/(l2 W)) per e-fold.
@@ -17,286 +18,213 @@ suggests. Steps over the samples need as many passes as S/n = mean sqrt(1 + |a_i
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from collections import deque
 from collections.abc import Iterator
 
 import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from coordwise.fitting.model import Candidate, LinearModel
 from coordwise.validation import FloatArray
 
-__all__ = ["krylov", "worth_it"]
+__all__ = ["FIRST", "GRAM", "LOOK", "krylov", "worth_it", "worth_trying"]
 
 LOOK = 25  # steps between certificates, which cost as much as one
-WEAK, WORTH, LOOSE = 8.0, (3.0, 10.0), 1e-3  # see `worth_it`
-POWER = 6  # steps of the power method
-ROOT = 0.5  # power of the diagonals that precondition
-RECENT = 5  # steps
-TINY = 1e-16  # gains per step, relative to 2 P(0), that say nothing
+FIRST, GRAM = 3, 30  # steps that tell whether it is worth going on; columns or rows in a dense Gram matrix per step
+EVEN, WORTH = 8.0, 3.0  # see `worth_it`
+POWER = 3  # steps of the power method
+ROOT = 0.5  # power of the diagonal that preconditions
 NOTHING = 1e-32  # of the steepest slope: what rounding leaves of a gradient, squared
 STALE = 2  # looks in a row at which the gap has not fallen: rounding allows no more
 
 
 def krylov(
-    model: LinearModel, tol: float, *, start: Candidate | None = None, steps: list[int] | None = None
+    model: LinearModel,
+    tol: float,
+    *,
+    start: Candidate | None = None,
+    steps: list[int] | None = None,
+    first: int = LOOK,
 ) -> Iterator[Candidate]:
-    """Minimise P(w, c), output by output, for the squared loss and an l2 penalty, from `start` or from zeros.
+    """Minimise P(w, c) for the squared loss and an l2 penalty, from `start` or from zeros, all outputs side by side.
 
-    Yields the best candidate at the start and every `LOOK` steps, until every gap is <= tol * scale, or until rounding
-    errors stop the gaps from falling. What was taken before each of them, by the output that took most, is appended to
-    `steps`.
+    Yields the best candidate at the start, after `first` steps and every `LOOK` steps from then on, until every gap is
+    <= tol * scale, or until rounding errors stop the gaps from falling. What was taken before each of them is appended
+    to `steps`.
     """
     best = model.from_dual(np.zeros_like(model.b)) if start is None else model.recertified(start)
     yield best
-    outputs = [_Output(model, k, start) for k in range(model.outputs)]
+    run = _Run(model, start)
+    w, y = best.w.copy(), best.y.copy()
     last, stale = np.full(model.outputs, np.inf), np.zeros(model.outputs, int)
+    count = first
     while (active := best.gap > tol * model.scale).any():
-        taken = [outputs[k].advance(0.9 * tol * float(model.scale[k])) for k in np.flatnonzero(active)]
+        run.keep(active)
+        taken = run.advance(0.9 * tol * model.scale[active], count)
+        count = LOOK
         if steps is not None:
-            steps.append(max(taken))
-        w = np.stack([output.w for output in outputs], axis=1)
-        y = np.stack([output.dual for output in outputs], axis=1)
+            steps.append(taken)
+        w[:, active], y[:, active] = run.weights, run.dual_variables
         t = model.scores(w, np.zeros(model.outputs))
         c = model.best_intercept(t)
         found = model.paired(w, c, t + c, y)
         stale = np.where(found.gap < last, 0, stale + 1)
         last, best = found.gap, found.better(best)
         yield best
-        if all(output.ended or stale[k] >= STALE for k, output in enumerate(outputs) if active[k]):
+        if np.all(run.ended | (stale[active] >= STALE)):
             return
 
 
-class _Output:
-    """min |Bw - f|^2/2 + shift |w|^2/2 for one output, shift = l2 W: B and f are A and b with rows weighted by sqrt(s),
-    and centred if there is an intercept.
+class _Run:
+    """min |Bw - f|^2/2 + shift |w|^2/2 for some outputs, shift = l2 W: B and f are A and b with rows weighted by
+    sqrt(s), and centred if there is an intercept. Arrays have one row per output.
+
+    The dual is min |x|^2/2 + |B'x|^2/(2 shift) - <f, x>, with y = -sqrt(s) x.
     """
 
-    def __init__(self, model: LinearModel, k: int, start: Candidate | None = None) -> None:
+    def __init__(self, model: LinearModel, start: Candidate | None = None) -> None:
         self.model = model
+        self.which = np.arange(model.outputs)
         self.roots = None if model.weights is None else np.sqrt(model.weights)
         self.ones: FloatArray | None = None  # the direction that an intercept takes out
         if model.intercept:
             ones = np.ones(model.n) if self.roots is None else self.roots
             self.ones = ones / np.linalg.norm(ones)
-        f = self._centred(self._weighted(model.b[:, k : k + 1]))[:, 0]
-        self.size = float(np.linalg.norm(f)) or 1.0
-        f = f / self.size  # |f| = 1, so that nothing overflows
-        squares, norms2 = _diagonals(model)
-        shift = model.penalty.l2 * model.total
-        self.features = _Features(f, squares, shift)
-        self.samples = _Samples(f, norms2, shift, self.ones)
+        f = self._centred(self._weighted(np.ascontiguousarray(model.b.T)))
+        self.size = np.linalg.norm(f, axis=1)
+        self.size[self.size == 0] = 1.0
+        self.f = f / self.size[:, None]  # |f| = 1, so that nothing overflows
+        self.shift = shift = model.penalty.l2 * model.total
+        squares = _squares(model)
+        largest = max(shift, float(squares.max(initial=0.0)))
+        self.inverse = np.maximum((squares + shift) / largest, 1e-30) ** -ROOT / largest
+        outputs = model.outputs
+        self.w, self.r = np.zeros((outputs, model.d)), self.f.copy()  # and f - Bw
+        self.x, self.image = np.zeros((outputs, model.n)), np.zeros((outputs, model.d))  # and B'x
+        self.primal, self.dual = _dots(self.f, self.f) / 2, np.zeros(outputs)
+        self.direction = np.zeros_like(self.w)
+        self.slope, self.steepest = np.zeros(outputs), np.zeros(outputs)  # along the direction, and the largest so far
+        self.ended = np.zeros(outputs, bool)  # nothing is left
         if start is not None:
-            self._begin(start.w[:, k] / self.size, start.y[:, k] / self.size)
-        self._turn(self.features, self.samples)
+            self._begin(start.w.T / self.size[:, None], start.y.T / self.size[:, None])
+        self._turn()
 
     def _begin(self, w: FloatArray, y: FloatArray) -> None:
         """Begin with these, unless zeros are better."""
-        x = -y[:, None]
+        r = self.f - self._product(w)
+        value = (_dots(r, r) + self.shift * _dots(w, w)) / 2
+        better = value < self.primal
+        self.w[better], self.r[better], self.primal[better] = w[better], r[better], value[better]
+        x = -y
         if self.roots is not None:
-            x = np.divide(x, self.roots[:, None], out=np.zeros_like(x), where=self.roots[:, None] > 0)
+            x = np.divide(x, self.roots, out=np.zeros_like(x), where=self.roots > 0)
         x = self._centred(x)
-        image = self.model.problem.adjoint(self._weighted(x))[:, 0]
-        moves = self._product(w, image)
-        self.features.begin(w, moves[:, 0])
-        self.samples.begin(x[:, 0], image, moves[:, 1])
+        self._mix(x, self._adjoint(x))
+
+    def keep(self, active: NDArray[np.bool_]) -> None:
+        """Leave out the outputs that are done; `active` has all of the model's."""
+        kept = active[self.which]
+        if kept.all():
+            return
+        for name in STATE:
+            setattr(self, name, getattr(self, name)[kept])
 
     @property
-    def w(self) -> FloatArray:
-        """The weights."""
-        return self.size * self.features.x
+    def weights(self) -> FloatArray:
+        """The weights (d x K)."""
+        return (self.size[:, None] * self.w).T
 
     @property
-    def dual(self) -> FloatArray:
-        """The dual variables."""
-        return -self.size * self._weighted(self.samples.x[:, None])[:, 0]
+    def dual_variables(self) -> FloatArray:
+        """The dual variables (n x K)."""
+        return -(self.size[:, None] * self._weighted(self.x)).T
 
     @property
-    def gap(self) -> float:
+    def gap(self) -> FloatArray:
         """P + D of the present w and y."""
-        return self.size**2 * (self.features.value + self.samples.value) / self.model.total
+        return np.asarray(self.size**2 * (self.primal + self.dual) / self.model.total)
 
-    @property
-    def ended(self) -> bool:
-        """Whether nothing is left."""
-        return self.features.ended and self.samples.ended
-
-    def advance(self, goal: float) -> int:
-        """Some steps, until the gap is <= goal, and how many they were."""
-        for count in range(LOOK):
-            if self.ended:
+    def advance(self, goal: FloatArray, most: int) -> int:
+        """Some steps, until the gaps are <= goal, and how many they were."""
+        for count in range(most):
+            if self.ended.all():
                 return count
-            self._step(*self._worth())
-            if self.gap <= goal:
+            self._step()
+            if np.all(self.ended | (self.gap <= goal)):
                 return count + 1
-        return LOOK
+        return most
 
-    def _worth(self) -> list[_Side]:
-        """Where the next step is taken."""
-        sides = [side for side in (self.features, self.samples) if not side.ended]
-        most = max(side.pace for side in sides)
-        return [side for side in sides if side.pace >= side.slow * most or most < TINY]
+    def _step(self) -> None:
+        move = self._product(self.direction)
+        curvature = _dots(move, move) + self.shift * _dots(self.direction, self.direction)
+        bent = (curvature > 0) & (curvature < math.inf)
+        self.ended |= ~bent
+        length = np.where(bent, self.slope / np.where(bent, curvature, 1.0), 0.0)
+        self.w += length[:, None] * self.direction
+        self.r -= length[:, None] * move
+        self.primal -= length * self.slope / 2
+        self._turn()
 
-    def _step(self, *sides: _Side) -> None:
-        moves = self._product(*(side.ahead for side in sides))
-        for j, side in enumerate(sides):
-            side.step(moves[:, j])
-        self._turn(*sides)
-
-    def _turn(self, *sides: _Side) -> None:
-        products = self.model.problem.adjoint(self._weighted(np.stack([side.back for side in sides], axis=1)))
-        for j, side in enumerate(sides):
-            side.turn(products[:, j])
-
-    def _product(self, *vectors: FloatArray) -> FloatArray:
-        return self._centred(self._weighted(self.model.problem.product(np.stack(vectors, axis=1))))
-
-    def _weighted(self, r: FloatArray) -> FloatArray:
-        return r if self.roots is None else self.roots[:, None] * r
-
-    def _centred(self, r: FloatArray) -> FloatArray:
-        return r if self.ones is None else r - self.ones[:, None] * (self.ones @ r)
-
-
-class _Side(ABC):
-    """Preconditioned conjugate gradients for one quadratic function: a point, its value and a direction.
-
-    A step asks for B times `ahead`, and a turn to the next direction for B' times `back`. Products are the caller's,
-    who has those of two sides together (`coordwise.linalg.conjugate` computes its own, for one problem).
-    """
-
-    ahead: FloatArray
-    back: FloatArray
-    slow: float  # of the gain per step of the other side: not worth a step
-
-    def __init__(self, x: FloatArray, value: float) -> None:
-        self.x, self.value = x, value
-        self.direction = np.zeros_like(x)
-        self.slope = self.steepest = 0.0  # along the direction, and the largest so far
-        self.ended = False  # nothing is left
-        self.gains: deque[float] = deque(maxlen=RECENT)
-
-    @property
-    def pace(self) -> float:
-        """What recent steps gained, each; infinity if there were too few."""
-        return sum(self.gains) / RECENT if len(self.gains) == RECENT else math.inf
-
-    @abstractmethod
-    def step(self, move: FloatArray) -> None:
-        """A step along the direction, B times `ahead` being `move`."""
-
-    @abstractmethod
-    def turn(self, product: FloatArray) -> None:
-        """The next direction, B' times `back` being `product`."""
-
-    def _move(self, curvature: float) -> float:
-        """Take the best step along the direction, which has this curvature, and say how long it is."""
-        if not 0 < curvature < math.inf:
-            self.ended = True
-            return 0.0
-        length = self.slope / curvature
-        self.x += length * self.direction
-        self.gains.append(length * self.slope / 2)
-        self.value -= self.gains[-1]
-        return length
-
-    def _towards(self, residual: FloatArray, preconditioned: FloatArray) -> None:
-        """The next direction; residual is minus the gradient."""
-        slope = float(residual @ preconditioned)
-        self.steepest = max(self.steepest, slope)
-        if not slope > NOTHING * self.steepest:
-            self.ended, slope = True, 0.0
-        self.direction *= slope / self.slope if self.slope > 0 else 0.0
+    def _turn(self) -> None:
+        """The next direction, and the dual variables that r leads to."""
+        image = self._adjoint(self.r)
+        self._mix(self.r, image)
+        residual = image
+        residual -= self.shift * self.w
+        preconditioned = self.inverse * residual
+        slope = _dots(residual, preconditioned)
+        self.steepest = np.maximum(self.steepest, slope)
+        self.ended |= ~(slope > NOTHING * self.steepest)
+        slope[self.ended] = 0.0
+        self.direction *= np.where(self.slope > 0, slope / np.where(self.slope > 0, self.slope, 1.0), 0.0)[:, None]
         self.direction += preconditioned
         self.slope = slope
 
+    def _mix(self, x: FloatArray, image: FloatArray) -> None:
+        """Go to the best point on the line through the present x and another one, whose B'x is `image`."""
+        change, moved = x - self.x, image - self.image
+        curvature = _dots(change, change) + _dots(moved, moved) / self.shift
+        slope = _dots(change, self.x - self.f) + _dots(moved, self.image) / self.shift
+        bent = (curvature > 0) & (curvature < math.inf)
+        length = np.where(bent, -slope / np.where(bent, curvature, 1.0), 0.0)
+        self.x += length[:, None] * change
+        self.image += length[:, None] * moved
+        self.dual += length * slope / 2
 
-class _Features(_Side):
-    """|Bw - f|^2/2 + shift |w|^2/2; weights are what is asked for, so that it seldom rests."""
+    def _product(self, w: FloatArray) -> FloatArray:
+        return self._centred(self._weighted(np.ascontiguousarray(self.model.problem.product(w.T).T)))
 
-    slow = 0.01
+    def _adjoint(self, x: FloatArray) -> FloatArray:
+        return np.ascontiguousarray(self.model.problem.adjoint(self._weighted(x).T).T)
 
-    def __init__(self, f: FloatArray, squares: FloatArray, shift: float) -> None:
-        super().__init__(np.zeros(len(squares)), float(f @ f) / 2)
-        size = max(shift, float(squares.max()))
-        self.inverse = np.maximum((squares + shift) / size, 1e-30) ** -ROOT / size
-        self.shift, self.back = shift, f.copy()  # f - Bw
+    def _weighted(self, r: FloatArray) -> FloatArray:
+        return r if self.roots is None else self.roots * r
 
-    def begin(self, w: FloatArray, scores: FloatArray) -> None:
-        """Begin with w, Bw being `scores`, unless zeros are better."""
-        errors = self.back - scores
-        value = float(errors @ errors + self.shift * (w @ w)) / 2
-        if value < self.value:
-            self.x[:], self.back, self.value = w, errors, value
-
-    def step(self, move: FloatArray) -> None:
-        self.back -= self._move(float(move @ move) + self.shift * float(self.ahead @ self.ahead)) * move
-
-    def turn(self, product: FloatArray) -> None:
-        residual = self.shift * self.x
-        np.subtract(product, residual, out=residual)
-        self._towards(residual, self.inverse * residual)
-        self.ahead = self.direction
+    def _centred(self, r: FloatArray) -> FloatArray:
+        return r if self.ones is None else r - (r @ self.ones)[:, None] * self.ones
 
 
-class _Samples(_Side):
-    """The dual: |x|^2/2 + |B'x|^2/(2 shift) - <f, x>, x = -y, orthogonal to `ones` if these are given."""
-
-    slow = 0.1
-
-    def __init__(self, f: FloatArray, norms2: FloatArray, shift: float, ones: FloatArray | None) -> None:
-        super().__init__(np.zeros(len(f)), 0.0)
-        self.inverse = (1 + np.minimum(norms2 / shift, 1e200)) ** -ROOT
-        self.shift, self.ones, self.residual = shift, ones, f.copy()
-        self._choose()
-
-    def begin(self, x: FloatArray, image: FloatArray, moves: FloatArray) -> None:
-        """Begin with x, B'x being `image` and BB'x `moves`, unless zeros are better."""
-        value = float(x @ x / 2 + image @ image / (2 * self.shift) - self.residual @ x)
-        if value < self.value:
-            self.x[:], self.value = x, value
-            self.residual -= x + moves / self.shift
-            self.slope = 0.0
-            self._choose()
-
-    def step(self, move: FloatArray) -> None:
-        product = move / self.shift
-        product += self.direction
-        self.residual -= self._move(float(self.direction @ product)) * product
-        self._choose()
-
-    def turn(self, product: FloatArray) -> None:
-        self.ahead = product
-
-    def _choose(self) -> None:
-        """The next direction, before B' is applied to it."""
-        z = self.inverse * self.residual
-        if self.ones is not None:
-            along = self.inverse * self.ones
-            z -= along * ((self.ones @ z) / (self.ones @ along))
-        self._towards(self.residual, z)
-        self.back = self.direction
+STATE = ("which", "size", "f", "w", "r", "x", "image", "primal", "dual", "direction", "slope", "steepest", "ended")
 
 
-def _diagonals(model: LinearModel) -> tuple[FloatArray, FloatArray]:
-    """Those of B'B and BB', before centring; zeros for the latter where n > d.
+def _dots(a: FloatArray, b: FloatArray) -> FloatArray:
+    """Products of rows; for long ones this is faster than ``np.einsum``."""
+    return np.array([u @ v for u, v in zip(a, b, strict=True)])
 
-    There n - d eigenvalues of 1 + BB'/shift are 1, and should not be spread.
-    """
-    if "diagonals" not in model.shared:
+
+def _squares(model: LinearModel) -> FloatArray:
+    """The diagonal of B'B, before centring."""
+    if "squares" not in model.shared:
         rows = model.problem.rows("rows")
-        norms2 = np.zeros(model.n) if model.n > model.d else rows.norms2()
-        if model.weights is not None:
-            norms2 *= model.weights
-        model.shared["diagonals"] = rows.squares(model.weights, model.problem.threads), norms2
-    found: tuple[FloatArray, FloatArray] = model.shared["diagonals"]
+        model.shared["squares"] = rows.squares(model.weights, model.problem.threads)
+    found: FloatArray = model.shared["squares"]
     return found
 
 
 def _largest(model: LinearModel) -> float:
-    """The square of the largest singular value of B, by the power method."""
+    """The square of the largest singular value of B, roughly, by the power method."""
     if "sigma2" not in model.shared:
-        v = np.random.default_rng(0).standard_normal((model.d, 1))
+        v = np.random.default_rng(0).random((model.d, 1))  # as that of counts: nowhere negative
         size = 0.0
         for _ in range(POWER):
             v /= max(float(np.linalg.norm(v)), 1e-300)
@@ -309,15 +237,21 @@ def _largest(model: LinearModel) -> float:
     return float(model.shared["sigma2"])
 
 
-def worth_it(model: LinearModel, tol: float) -> bool:
+def worth_trying(model: LinearModel) -> bool:
+    """Whether `FIRST` steps cost little beside a Gram matrix: one of dense data takes as long as min(n, d)/`GRAM`."""
+    return not sp.issparse(model.A) and min(model.n, model.d) >= FIRST * GRAM
+
+
+def worth_it(model: LinearModel) -> bool:
     """Whether Krylov spaces are expected to be faster than steps over the samples, for the squared loss and l2.
 
-    Conjugate gradients take sqrt(sigma^2/(l2 W))/4 steps per e-fold at most, with sigma the largest singular value, and
-    ever fewer than that as penalties become weak: the factor between this bound and S/n does not depend on l2. They
-    were found to be ahead where S/n is at least `WORTH` times that factor, for loose tolerances and for tight ones.
+    They were found to be wherever there are no more features than samples. Else they lose where few samples have most
+    of the norm: conjugate gradients take sqrt(sigma^2/(l2 W))/4 steps per e-fold at most, with sigma the largest
+    singular value, and ever fewer than that as penalties become weak, steps over the samples S/n passes. They were
+    ahead where the former is at most `EVEN` times the latter, or the latter at least `WORTH` times that quotient.
     """
+    if model.n >= model.d:
+        return True
     passes = model.passes_over_samples()
-    if passes < WEAK:
-        return False
-    bound = math.sqrt(_largest(model) / (model.penalty.l2 * model.total)) / 4
-    return passes >= WORTH[tol < LOOSE] * bound / passes
+    quotient = math.sqrt(_largest(model) / (model.penalty.l2 * model.total)) / 4 / passes
+    return quotient <= EVEN or passes >= WORTH * quotient

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from coordwise.fitting.interior import made_of_pieces
-from coordwise.fitting.krylov import worth_it
+from coordwise.fitting.krylov import worth_it, worth_trying
 from coordwise.fitting.model import LinearModel
 from coordwise.fitting.newton import FEW
 from coordwise.fitting.semismooth import has_straight_parts, weak_enough
 from coordwise.fitting.working import many_used, outside
 
-__all__ = ["STRATEGIES", "check_applies", "choose", "may_be_interior"]
+__all__ = ["STRATEGIES", "check_applies", "choose", "may_be_interior", "may_be_krylov"]
 
 STRATEGIES = ("auto", "dual", "primal", "working_set", "gram", "newton", "interior", "krylov", "semismooth")
 EASY = 1.0  # mean curvature of the dual's smooth part, relative to the terms: exact steps over samples are fast
@@ -30,8 +30,8 @@ def choose(model: LinearModel, tol: float = 1e-4) -> tuple[str, str]:
         return "gram", f"squared loss with {d} <= {FEW} features: one Gram matrix"
     if loss.name == "squared" and plain and n <= FEW:
         return "gram", f"squared loss with {n} <= {FEW} samples: one Gram matrix"
-    if loss.name == "squared" and plain and worth_it(model, tol):
-        return "krylov", "squared loss and a weak penalty: Krylov spaces of samples and features at once"
+    if loss.name == "squared" and plain and worth_it(model):
+        return "krylov", "squared loss and an l2 penalty: Krylov spaces, for samples and features at once"
     if loss.gamma > 0 and plain and d <= FEW and (n >= d or d <= FEW // 4):
         return "newton", f"smooth loss with {d} <= {FEW} features: Newton's method with one Gram matrix per step"
     if plain and has_straight_parts(model) and weak_enough(model):
@@ -51,6 +51,11 @@ def may_be_interior(model: LinearModel) -> bool:
     """Whether interior-point steps apply, and are cheap."""
     few = model.d <= FEW and (model.n >= model.d or model.d <= FEW // 4)
     return few and not _why_not(model, "interior")
+
+
+def may_be_krylov(model: LinearModel) -> bool:
+    """Whether steps over Krylov spaces apply, and a few are worth trying before a Gram matrix."""
+    return not _why_not(model, "krylov") and worth_trying(model)
 
 
 def _kappa(model: LinearModel) -> float:
