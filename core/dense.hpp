@@ -74,9 +74,9 @@ struct Sums {
     for (int q = 0; q < W; ++q) part[q].part += other.part[q].part;
   }
   COORDWISE_INLINE void add_to(double* out) const {
-    Stretch<n> all = part[0];
-    if constexpr (W == 2) all.part += part[1].part;
-    for (int e = 0; e < n; ++e) out[e % W] += all.part[e];
+    for (int h = 0; h < W; ++h) {  // entry by entry, in the same order for one image and for two
+      for (int e = 0; e < n; ++e) out[e % W] += part[h].part[e];
+    }
   }
 };
 
@@ -102,7 +102,7 @@ template <int W, int n>
 struct DenseDot {
   template <class V>
   COORDWISE_INLINE static void run(const V* values, const double* image, std::size_t length, double* out) {
-    constexpr int chains = 4 / W;  // several sums side by side: one would wait for every addition
+    constexpr int chains = 4;  // several sums side by side: one would wait for every addition
     Sums<W, n> sums[chains];
     std::size_t t = 0;
     for (; t + chains * n <= length; t += chains * n) {

@@ -622,3 +622,27 @@ def test_what_the_norms_do_not_tell_is_looked_for(width, storage, by):
         for factor in (1e150, 1e-150):
             with pytest.raises(ValueError, match="squares leave the range"):
                 Rows(storage(factor * A), by)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("outputs", [1, 2, 3])
+def test_dense_rows_of_any_length(dtype, outputs):
+    """Vectors of entries, and what they leave over."""
+    rng = np.random.default_rng(0)
+    for d in [*range(1, 72), 255, 1000]:
+        A = rng.standard_normal((5, d)).astype(dtype)
+        wide, rows = A.astype(np.float64), Rows(A, "rows")
+        w, y = rng.standard_normal((d, outputs)), rng.standard_normal((5, outputs))
+        for threads in (1, 3):
+            np.testing.assert_allclose(rows.dots(w, threads), wide @ w, rtol=1e-12, atol=1e-12)
+            np.testing.assert_allclose(rows.combine(y, threads), wide.T @ y, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(rows.norms2(), (wide**2).sum(1), rtol=1e-13)
+
+
+def test_long_dense_rows_are_shared_out_among_threads():
+    rng = np.random.default_rng(1)
+    A = rng.standard_normal((40, 30_000))
+    rows, w, y = Rows(A, "rows"), rng.standard_normal((30_000, 1)), rng.standard_normal((40, 1))
+    for threads in (2, 7):
+        np.testing.assert_array_equal(rows.dots(w, threads), rows.dots(w, 1))
+        np.testing.assert_allclose(rows.combine(y, threads), A.T @ y, rtol=1e-10, atol=1e-12)

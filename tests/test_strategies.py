@@ -96,6 +96,25 @@ def test_squared_losses_and_l1_penalties_with_more_samples_than_features(l1, l2,
     np.testing.assert_allclose(found.value, other.value, atol=2e-6 * model.scale[0])
 
 
+@pytest.mark.parametrize(
+    ("n", "l1", "strategy"),
+    [
+        (400, 0.7, "working_set"),  # few features are outside of the penalty
+        (400, 0.1, "primal"),
+        (30, 0.1, "working_set"),  # and as few are used where there are few samples
+    ],
+)
+def test_lassos_on_dense_data_with_more_features_than_samples(n, l1, strategy):
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((n, 2000))
+    b = A[:, :100] @ rng.standard_normal(100) + rng.standard_normal(n)
+    penalty = cw.penalties.L1(l1 * np.abs(A.T @ b).max() / n)
+    model = LinearModel(cw.ERM(A, b, penalty=penalty), False)
+    assert choose(model)[0] == strategy
+    values = [fit(model, tol=1e-7, strategy=name, max_passes=1e5).value for name in ("auto", "primal", "working_set")]
+    np.testing.assert_allclose(values, [values[0]] * 3, atol=2e-7 * model.scale[0])
+
+
 def test_an_unknown_strategy_is_refused():
     with pytest.raises(ValueError, match="strategy"):
         fit(model_of("squared"), tol=1e-3, strategy="grams")

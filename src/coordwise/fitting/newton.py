@@ -164,7 +164,7 @@ class _Output:
         squares = model.problem.rows("rows").norms2()
         self.unit = float(model.loss.smoothness * squares.mean() / model.d)  # of damping: the mean curvature at most
         self.trials = TRIALS if model.loss.shape.logistic else 1
-        self.ends = model.loss.domain(model.b[:, k : k + 1], model.s)
+        self.ends = None if model.loss.shape.logistic else model.loss.domain(model.b[:, k : k + 1], model.s)
 
     def step(self, at: _Here) -> _Taken:
         """A step from a point."""
@@ -182,8 +182,7 @@ class _Output:
             step: _Step, there: float, full: _Step, curvature: FloatArray, gain: float, *, shortened: bool
         ) -> _Taken:
             dual = y - curvature[:, None] * full.move
-            low, high = self.ends
-            inside = model.loss.shape.logistic or not (np.any(dual < low) or np.any(dual > high))
+            inside = self.ends is None or not (np.any(dual < self.ends[0]) or np.any(dual > self.ends[1]))
             return _Taken(step, there, dual, gain, inside, shortened)
 
         def halving(step: _Step, slope: float) -> tuple[_Step, float, float]:

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
+import scipy.sparse as sp
 
 from coordwise.fitting.model import Candidate, LinearModel, lower_of
 from coordwise.fitting.rough import exact_steps
@@ -28,7 +29,7 @@ from coordwise.validation import FloatArray
 
 __all__ = ["Semismooth", "has_straight_parts", "weak_enough"]
 
-WEAK = 30.0  # passes over the samples per e-fold, from which on it pays
+WEAK, DENSE = 30.0, 300.0  # passes over the samples per e-fold, from which on it pays: for sparse data, for dense data
 PASSES = 5  # over the samples, to begin with
 STEPS, LATEST = 3, 10  # of Newton's method before the dual variables are solved for: so many, or until P falls slowly
 FALLS = 0.7  # of what it was: until then it is P that makes the gap, and not D, whose minimum is -min P
@@ -47,8 +48,8 @@ def has_straight_parts(model: LinearModel) -> bool:
 
 
 def weak_enough(model: LinearModel) -> bool:
-    """Whether steps over the samples would be slow."""
-    return model.passes_over_samples() >= WEAK
+    """Whether steps over the samples would be slow; dense ones cost less, beside products."""
+    return model.passes_over_samples() >= (WEAK if sp.issparse(model.A) else DENSE)
 
 
 class Semismooth:
