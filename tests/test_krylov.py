@@ -225,7 +225,8 @@ def test_it_is_chosen_unless_few_of_many_features_have_most_of_the_norm():
     def chosen(A, l2):
         return choose(LinearModel(cw.ERM(A, b[: A.shape[0]], penalty=cw.penalties.L2(l2)), False))[0]
 
-    assert chosen(A, 1.0) == "krylov"
+    assert chosen(A, 1.0) == "dual"  # passes over the samples are as good as steps there
+    assert chosen(A, 1e-4) == "krylov"
     assert chosen(A, 1e-8) == "krylov"
     spread = sp.csr_array(sp.diags_array(rng.lognormal(0, 2, 1200)) @ A)  # few rows have most of the norm
     assert chosen(spread, 1e-1) == "dual"

@@ -86,10 +86,10 @@ def fit(
     """Minimise P(w, c) until P(w, c) + D(y) <= tol * P(0, 0) for every output, checked at the result.
 
     "gram", "newton" and "interior" work in the space of the features with dense Gram matrices, "dual" over the samples,
-    "primal" over the features, "working_set" over working sets of them, "krylov" over both for ridge regression,
-    "semismooth" by Newton steps over all features and dense matrices of some samples; "auto" takes the cheapest that
-    applies, and leaves the samples for "interior" if the first passes show that this is cheaper. What was chosen, and
-    why, is in `Fit.strategy`.
+    "primal" over the features, "working_set" over working sets of them, "krylov" by conjugate gradients for ridge
+    regression, "semismooth" by Newton steps over all features and dense matrices of some samples; "auto" takes the
+    cheapest that applies, and leaves the samples for "interior", or Krylov spaces for "gram", if the first passes or
+    steps show that this is cheaper. What was chosen, and why, is in `Fit.strategy`.
 
     Raises
     ------

@@ -31,8 +31,7 @@ __all__ = ["FIRST", "GRAM", "LOOK", "krylov", "worth_it", "worth_trying"]
 
 LOOK = 25  # steps between certificates, which cost as much as one
 FIRST, GRAM = 3, 30  # steps that tell whether it is worth going on; columns or rows in a dense Gram matrix per step
-EVEN, WORTH = 8.0, 3.0  # see `worth_it`
-POWER = 3  # steps of the power method
+FEW, EVEN, WORTH = 2.0, 8.0, 3.0  # see `worth_it`
 ROOT = 0.5  # power of the diagonal that preconditions
 NOTHING = 1e-32  # of the steepest slope: what rounding leaves of a gradient, squared
 STALE = 2  # looks in a row at which the gap has not fallen: rounding allows no more
@@ -222,18 +221,17 @@ def _squares(model: LinearModel) -> FloatArray:
 
 
 def _largest(model: LinearModel) -> float:
-    """The square of the largest singular value of B, roughly, by the power method."""
+    """The square of the largest singular value of B, roughly and from below: one step of the power method."""
     if "sigma2" not in model.shared:
-        v = np.random.default_rng(0).random((model.d, 1))  # as that of counts: nowhere negative
-        size = 0.0
-        for _ in range(POWER):
-            v /= max(float(np.linalg.norm(v)), 1e-300)
+
+        def product(v: FloatArray) -> FloatArray:
             t = model.problem.product(v)
-            if model.intercept:
-                t -= (model.s * t).sum() / model.total
-            v = model.problem.adjoint(model.s * t)
-            size = float(np.linalg.norm(v))
-        model.shared["sigma2"] = size
+            return t - (model.s * t).sum() / model.total if model.intercept else t
+
+        v = np.random.default_rng(0).random((model.d, 1))  # as that of counts: nowhere negative
+        v = model.problem.adjoint(model.s * product(v))
+        v /= max(float(np.linalg.norm(v)), 1e-300)
+        model.shared["sigma2"] = float((model.s * product(v) ** 2).sum())
     return float(model.shared["sigma2"])
 
 
@@ -248,10 +246,13 @@ def worth_it(model: LinearModel) -> bool:
     They were found to be wherever there are no more features than samples. Else they lose where few samples have most
     of the norm: conjugate gradients take sqrt(sigma^2/(l2 W))/4 steps per e-fold at most, with sigma the largest
     singular value, and ever fewer than that as penalties become weak, steps over the samples S/n passes. They were
-    ahead where the former is at most `EVEN` times the latter, or the latter at least `WORTH` times that quotient.
+    ahead where the former is at most `EVEN` times the latter, or the latter at least `WORTH` times that quotient. With
+    less than `FEW` passes it makes no difference worth an estimate of sigma.
     """
     if model.n >= model.d:
         return True
     passes = model.passes_over_samples()
+    if passes < FEW:
+        return False
     quotient = math.sqrt(_largest(model) / (model.penalty.l2 * model.total)) / 4 / passes
     return quotient <= EVEN or passes >= WORTH * quotient
