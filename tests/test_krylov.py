@@ -166,6 +166,10 @@ def test_a_few_steps_before_a_gram_matrix_tell_whether_they_are_enough():
     assert fit(uneven, tol=1e-12, max_passes=2).status is Status.MAX_PASSES
     whole = fit(uneven, tol=1e-12)
     assert fit(uneven, tol=1e-11, start=whole.candidate).converged
+    targets = np.stack([b, np.zeros(300), A[:, 0]], axis=1)
+    several = fit(LinearModel(cw.ERM(A, targets, penalty=cw.penalties.L2(1e-3)), True), tol=1e-4)
+    assert several.converged
+    assert not several.w[:, 1].any()
 
 
 def test_rounding_errors_end_it():

@@ -253,7 +253,8 @@ def _krylov_first(model: LinearModel, options: _Options) -> _Outcome:
         rounds = krylov(model, options.tol, start=options.start, steps=steps, first=FIRST)
         first = _follow(model, options, rounds, 1)
         while first.status is Status.MAX_PASSES and steps and sum(steps) < enough:
-            fallen = -math.log(max(float(np.max(first.found.gap / model.scale)), 1e-300))
+            error = float(np.max(first.found.gap / np.maximum(model.scale, 1e-300)))
+            fallen = -math.log(max(error, 1e-300))
             if fallen <= 0 or -math.log(max(options.tol, 1e-300)) / fallen * sum(steps) > enough:
                 break
             first = _follow(model, options, itertools.chain([first.found], rounds), 1)
