@@ -25,8 +25,7 @@ import coordwise as cw
 from coordwise import curvature, erm, methods
 from coordwise.datasets import load
 from coordwise.erm import DualERM, PrimalERM
-from coordwise.fitting import fit as fitting
-from coordwise.fitting import krylov, newton, semismooth, working
+from coordwise.fitting import krylov, newton, runners, semismooth, working
 from coordwise.fitting.fit import fit
 from coordwise.fitting.model import LinearModel
 from coordwise.fitting.quadratic import Quadratic
@@ -122,7 +121,7 @@ OVER_SAMPLES: dict[str, Callable[[], Any]] = {
 }
 FEW_FEATURES: dict[str, Switch] = {
     "everything": nullcontext,
-    "start at zero": lambda: mock.patch.object(fitting, "rough_start", return_value=(None, 0.0)),
+    "start at zero": lambda: mock.patch.object(runners, "rough_start", return_value=(None, 0.0)),
     "steps not stretched": lambda: mock.patch.object(newton, "stretched", return_value=1.0),
     "no damping": lambda: mock.patch.object(newton, "TRIALS", 1),
     "nobody tamed": lambda: mock.patch.object(newton._Output, "_tamed", return_value=None),
@@ -132,7 +131,7 @@ FEW_FEATURES: dict[str, Switch] = {
 }
 KINKS: dict[str, Switch] = {
     "everything": nullcontext,
-    "start at zero": lambda: mock.patch.object(fitting, "rough_start", return_value=(None, 0.0)),
+    "start at zero": lambda: mock.patch.object(runners, "rough_start", return_value=(None, 0.0)),
     "over the samples": "dual",
 }
 WEAK: dict[str, Switch] = {

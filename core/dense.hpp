@@ -56,8 +56,8 @@ template <int W, int n>
 struct Sums {
   Stretch<n> part[W] = {};
 
-  template <class V>
-  COORDWISE_INLINE void add(const V* values, const double* image) {
+  template <class V, class U>
+  COORDWISE_INLINE void add(const V* values, const U* image) {
     Stretch<n> a, v;
     a.load(values), v.load(image);
     if constexpr (W == 1) {
@@ -82,8 +82,8 @@ struct Sums {
 
 // What is left of a row, less than 2 n entries: in shorter and shorter stretches, so that compilers have no choice in
 // how to add it up, whatever precision it has.
-template <int W, int n, class V>
-COORDWISE_INLINE void add_rest(const V* values, const double* image, std::size_t left, double* out) {
+template <int W, int n, class V, class U>
+COORDWISE_INLINE void add_rest(const V* values, const U* image, std::size_t left, double* out) {
   if constexpr (n >= 2) {
     if (left >= n) {
       Sums<W, n> sums;
@@ -93,15 +93,15 @@ COORDWISE_INLINE void add_rest(const V* values, const double* image, std::size_t
     }
     add_rest<W, n / 2>(values, image, left, out);
   } else if (left > 0) {
-    for (int q = 0; q < W; ++q) out[q] += static_cast<double>(values[0]) * image[q];
+    for (int q = 0; q < W; ++q) out[q] += static_cast<double>(values[0]) * static_cast<double>(image[q]);
   }
 }
 
-// out[q] = sum_t values[t] image[t W + q],  q < W
+// out[q] = sum_t values[t] image[t W + q],  q < W; the image may be the row itself, in whatever precision
 template <int W, int n>
 struct DenseDot {
-  template <class V>
-  COORDWISE_INLINE static void run(const V* values, const double* image, std::size_t length, double* out) {
+  template <class V, class U>
+  COORDWISE_INLINE static void run(const V* values, const U* image, std::size_t length, double* out) {
     constexpr int chains = 4;  // several sums side by side: one would wait for every addition
     Sums<W, n> sums[chains];
     std::size_t t = 0;
@@ -113,33 +113,6 @@ struct DenseDot {
     for (int q = 0; q < W; ++q) out[q] = 0;
     sums[0].add_to(out);
     add_rest<W, n / 2>(values + t, image + t * W, length - t, out);
-  }
-};
-
-// out[0] = sum_t values[t]^2
-template <int, int n>
-struct DenseSquare {
-  template <class V>
-  COORDWISE_INLINE static void run(const V* values, std::size_t length, double* out) {
-    constexpr int chains = 4;
-    Stretch<n> sums[chains] = {}, a;
-    std::size_t t = 0;
-    for (; t + chains * n <= length; t += chains * n) {
-      for (int c = 0; c < chains; ++c) {
-        a.load(values + t + c * n);
-        sums[c].part += a.part * a.part;
-      }
-    }
-    for (; t < length; t += n) {
-      double rest[n] = {};
-      for (std::size_t e = 0; e < n && t + e < length; ++e) rest[e] = static_cast<double>(values[t + e]);
-      a.load(rest);
-      sums[0].part += a.part * a.part;
-    }
-    sums[0].part = (sums[0].part + sums[1].part) + (sums[2].part + sums[3].part);
-    double sum = 0;
-    for (int e = 0; e < n; ++e) sum += sums[0].part[e];
-    out[0] = sum;
   }
 };
 

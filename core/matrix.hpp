@@ -42,7 +42,7 @@ void norms2(const Rows& rows, const double* weights, std::size_t threads, double
 #if COORDWISE_STRETCHES
       if constexpr (!Rows::sparse) {
         if (weights == nullptr) {
-          by_stretches<DenseSquare, 1>(row.values, std::size_t{row.length}, out + i);
+          by_stretches<DenseDot, 1>(row.values, row.values, std::size_t{row.length}, out + i);
           continue;
         }
       }

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 import coordwise as cw
-from coordwise.fitting import fit as fits
+from coordwise.fitting import runners
 from coordwise.fitting import semismooth as module
 from coordwise.fitting.fit import fit
 from coordwise.fitting.model import LinearModel
@@ -211,7 +211,7 @@ def test_a_start_is_used():
 def test_rounds_go_on_where_one_is_not_enough(monkeypatch):
     monkeypatch.setattr(module, "STEPS", 1)
     monkeypatch.setattr(module, "PASSES", 1)
-    monkeypatch.setattr(fits, "SHORT", 1)
+    monkeypatch.setattr(runners, "SHORT", 1)
     found = fit(model_of(lam=1e-7), tol=1e-9, strategy="semismooth", max_passes=5000)
     assert found.converged
     assert len(found.results) > 1

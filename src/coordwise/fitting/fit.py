@@ -1,45 +1,28 @@
-"""Fitting a linear model: the formulation chosen, and the loop around it that makes the intercept exact."""
+"""Fitting a linear model: a formulation is chosen and run, and what it found becomes a `Fit`."""
 
 from __future__ import annotations
 
-import itertools
-import math
-import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from coordwise.fitting.blas import one_blas_thread
-from coordwise.fitting.dual import WithIntercept
-from coordwise.fitting.gram import gram_solution
-from coordwise.fitting.interior import interior
-from coordwise.fitting.krylov import FIRST, GRAM, LOOK, krylov
 from coordwise.fitting.model import Candidate, LinearModel
-from coordwise.fitting.newton import FEW, newton
-from coordwise.fitting.proximal import Descent
-from coordwise.fitting.rough import rough_start
-from coordwise.fitting.secant import Secant
-from coordwise.fitting.semismooth import Semismooth
+from coordwise.fitting.newton import FEW
+from coordwise.fitting.runners import RUNNERS, TRIALS, Options
 from coordwise.fitting.strategies import STRATEGIES, check_applies, choose, may_be_interior, may_be_krylov
-from coordwise.fitting.trial import Trial
-from coordwise.fitting.unpenalised import nonnegative, unpenalised
 from coordwise.fitting.weighted import by_kernel
-from coordwise.fitting.working import working_sets
 from coordwise.methods import Method
-from coordwise.recording import Progress, says_stop
+from coordwise.recording import Progress
 from coordwise.results import Result, Status
-from coordwise.solve import solve
-from coordwise.validation import FloatArray, check_choice, seed_of
+from coordwise.validation import FloatArray, check_choice
 
 __all__ = ["Fit", "fit"]
-
-SHORT = 15  # passes over the samples after a round of semismooth Newton steps: more tell that it ended too early
-ENOUGH = 0.3  # of its gap before: what is left after a round, unless rounds are of no use
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,32 +82,20 @@ def fit(
     """
     begun = time.perf_counter()
     limit = np.inf if time_limit is None else begun + time_limit
-    options = _Options(tol, max_passes, limit, method, random_state, start, callback, n_jobs)
+    options = Options(tol, max_passes, limit, method, random_state, start, callback, n_jobs)
     model.problem.threads = options.threads
     name, why = strategy, "as asked"
     if check_choice("strategy", strategy, STRATEGIES) == "auto":
         name, why = choose(model, tol)
     check_applies(model, name)
-    runner = {
-        "gram": _gram,
-        "newton": _newton,
-        "interior": _interior,
-        "dual": _dual,
-        "krylov": _krylov,
-        "semismooth": _semismooth,
-        "primal": _primal,
-        "working_set": _working_set,
-    }[name]
-    if strategy == "auto" and name == "dual" and may_be_interior(model):
-        runner = _dual_first
-    if strategy == "auto" and name == "gram" and may_be_krylov(model):
-        runner = _krylov_first
-    by_blas = runner in (_gram, _krylov_first, _newton, _interior, _dual_first) and not sp.issparse(model.A)
+    may_be_other = {"dual": may_be_interior, "gram": may_be_krylov}
+    tried = strategy == "auto" and name in may_be_other and may_be_other[name](model)
+    by_blas = not sp.issparse(model.A) and (name in ("gram", "newton", "interior") or (name == "dual" and tried))
     by_blas = by_blas and not (model.d <= min(FEW, model.n) and by_kernel(model.A, options.threads))
     if by_blas:  # its threads and ours would be in each other's way: they spin
         model.problem.threads = 1
     with nullcontext() if by_blas else one_blas_thread():
-        outcome = runner(model, options)
+        outcome = (TRIALS if tried else RUNNERS)[name](model, options)
     found = outcome.found
     return Fit(
         found.w,
@@ -139,289 +110,4 @@ def fit(
         time.perf_counter() - begun,
         outcome.strategy or f"{name}: {why}",
         tuple(outcome.results),
-    )
-
-
-@dataclass(frozen=True)
-class _Options:
-    tol: float
-    max_passes: float
-    limit: float
-    method: str | Method
-    random_state: Any
-    start: Candidate | None
-    callback: Callable[[Progress], object] | None
-    n_jobs: int
-
-    @property
-    def threads(self) -> int:
-        return (os.cpu_count() or 1) if self.n_jobs == -1 else self.n_jobs
-
-
-@dataclass(frozen=True)
-class _Outcome:
-    found: Candidate
-    status: Status
-    results: list[Result]  # of runs over all coordinates, or over working sets
-    steps: int = 0  # of Newton's method or refinement, each a pass
-    part: float | None = None  # passes of the runs, where they were not over all coordinates of this model
-    strategy: str = ""  # if it is not the one that was begun with
-
-    @property
-    def passes(self) -> float:
-        runs = sum(result.passes for result in self.results) if self.part is None else self.part
-        return float(runs) + self.steps
-
-
-def _met(model: LinearModel, found: Candidate, tol: float) -> bool:
-    return bool(np.all(found.gap <= np.where(model.scale > 0, tol * model.scale, tol**2)))
-
-
-def _gram(model: LinearModel, options: _Options) -> _Outcome:
-    late = None if np.isinf(options.limit) else lambda: time.perf_counter() > options.limit
-    none = model.penalty.l1 == 0 and model.penalty.l2 == 0
-    if none:
-        found, steps = nonnegative(model, most=options.max_passes, late=late)
-    else:
-        found, steps = gram_solution(model, options.tol, options.start, most=options.max_passes, late=late)
-    try:
-        asked = options.callback is not None and says_stop(options.callback(_progress(model, found, steps)))
-    except KeyboardInterrupt:
-        return _Outcome(found, Status.INTERRUPTED, [], steps)
-    if _met(model, found, options.tol):
-        return _Outcome(found, Status.CONVERGED, [], steps)
-    if asked or time.perf_counter() > options.limit:
-        return _Outcome(found, Status.STOPPED if asked else Status.TIME_LIMIT, [], steps)
-    if none or steps >= options.max_passes:
-        return _Outcome(found, Status.MAX_PASSES, [], steps)
-    # A Gram matrix squares the condition number: finish on the data themselves.
-    plain = model.penalty.l1 == 0 and not model.penalty.positive
-    finish = (_newton if model.d <= FEW else _dual) if plain else _working_set
-    better = finish(model, replace(options, start=found, max_passes=options.max_passes - steps))
-    return replace(better, found=better.found.better(found), steps=better.steps + steps)
-
-
-def _follow(model: LinearModel, options: _Options, rounds: Iterator[Candidate], most: float = np.inf) -> _Outcome:
-    """Round after round, until it has converged or something else ends it; Ctrl-C leaves the best point so far."""
-    found, steps, status = next(rounds), 0, Status.MAX_PASSES
-    try:
-        while not _met(model, found, options.tol) and steps < most:
-            if time.perf_counter() > options.limit:
-                status = Status.TIME_LIMIT
-                break
-            if (better := next(rounds, None)) is None:
-                break
-            found, steps = better, steps + 1
-            if options.callback is not None and says_stop(options.callback(_progress(model, found, steps))):
-                status = Status.STOPPED
-                break
-    except KeyboardInterrupt:
-        status = Status.INTERRUPTED
-    return _Outcome(found, Status.CONVERGED if _met(model, found, options.tol) else status, [], steps)
-
-
-def _newton(model: LinearModel, options: _Options) -> _Outcome:
-    if model.penalty.l2 == 0:
-        outcome = _follow(model, options, unpenalised(model, options.tol, most=options.max_passes, start=options.start))
-        gone = np.isinf(outcome.found.gap) & (outcome.found.value <= np.finfo(float).eps * model.scale)
-        return replace(outcome, status=Status.DIVERGED) if gone.any() else outcome
-    w, cost = (None, 0.0) if options.start is not None else rough_start(model, seed_of(options.random_state))
-    steps = newton(model, options.tol, start=options.start, w=w)
-    return replace(_follow(model, options, steps, min(options.max_passes, 200)), part=cost)
-
-
-def _interior(model: LinearModel, options: _Options) -> _Outcome:
-    w, cost = (None, 0.0) if options.start is not None else rough_start(model, seed_of(options.random_state))
-    steps = interior(model, options.tol, start=options.start, w=w)
-    outcome = _follow(model, options, steps, min(options.max_passes, 200))
-    return _finished(model, options, replace(outcome, part=cost))
-
-
-def _krylov(model: LinearModel, options: _Options) -> _Outcome:
-    steps: list[int] = []
-    rounds = krylov(model, options.tol, start=options.start, steps=steps)
-    outcome = _follow(model, options, rounds, options.max_passes / LOOK)
-    return _finished(model, options, replace(outcome, steps=sum(steps), part=0.0))
-
-
-def _krylov_first(model: LinearModel, options: _Options) -> _Outcome:
-    """Steps over Krylov spaces, as long as they promise to cost less than a Gram matrix."""
-    steps: list[int] = []
-    enough = min(min(model.n, model.d) / GRAM, options.max_passes)
-    threads, model.problem.threads = model.problem.threads, options.threads
-    with one_blas_thread():
-        rounds = krylov(model, options.tol, start=options.start, steps=steps, first=FIRST)
-        first = _follow(model, options, rounds, 1)
-        while first.status is Status.MAX_PASSES and steps and sum(steps) < enough:
-            error = float(np.max(first.found.gap / np.maximum(model.scale, 1e-300)))
-            fallen = -math.log(max(error, 1e-300))
-            if fallen <= 0 or -math.log(max(options.tol, 1e-300)) / fallen * sum(steps) > enough:
-                break
-            first = _follow(model, options, itertools.chain([first.found], rounds), 1)
-    model.problem.threads = threads
-    if first.status is not Status.MAX_PASSES or sum(steps) >= options.max_passes:
-        why = f"{sum(steps)} steps over Krylov spaces cost less than a Gram matrix"
-        return replace(first, steps=sum(steps), part=0.0, strategy=f"krylov: {why}")
-    outcome = _gram(model, replace(options, max_passes=options.max_passes - sum(steps)))
-    return replace(outcome, found=outcome.found.better(first.found), steps=outcome.steps + sum(steps))
-
-
-def _semismooth(model: LinearModel, options: _Options) -> _Outcome:
-    method = Semismooth(model, seed_of(options.random_state))
-    found, results = options.start, list[Result]()
-
-    def spent() -> float:
-        return method.passes + sum(result.passes for result in results)
-
-    slow, before = False, np.full(model.outputs, np.inf)
-    while True:
-        try:
-            with one_blas_thread():
-                most = options.max_passes - sum(result.passes for result in results)
-                outcome = _follow(model, options, method.round(found, options.tol, most))
-        except KeyboardInterrupt:  # before its first candidate
-            if found is None:
-                raise
-            return _Outcome(found, Status.INTERRUPTED, results, part=spent())
-        found, left = outcome.found, options.max_passes - spent()
-        if outcome.status is not Status.MAX_PASSES or left <= 0:
-            break
-        slow = slow or method.hopeless
-        begin = found if method.hopeless else replace(found, c=method.center)
-        outcome = _dual(model, replace(options, start=begin, max_passes=left if slow else min(SHORT, left)))
-        results += outcome.results
-        if outcome.status is Status.MAX_PASSES:  # its y beside the better w
-            outcome = replace(outcome, found=outcome.found.better(model.recertified(replace(found, y=outcome.found.y))))
-        found = outcome.found.better(found)
-        if _met(model, found, options.tol):
-            outcome = replace(outcome, status=Status.CONVERGED)
-        if outcome.status is not Status.MAX_PASSES or spent() >= options.max_passes:
-            break
-        active = found.gap > options.tol * model.scale
-        slow = bool(np.any(active & (found.gap > ENOUGH * before)))
-        before = found.gap
-    return _Outcome(found, outcome.status, results, part=spent())
-
-
-def _finished(model: LinearModel, options: _Options, first: _Outcome) -> _Outcome:
-    """Steps over the samples after those that rounding errors ended, if any are allowed."""
-    left = options.max_passes - first.steps
-    if first.status is not Status.MAX_PASSES or left <= 0:
-        return first
-    better = _dual(model, replace(options, start=first.found, max_passes=left))
-    found = better.found.better(first.found)
-    return replace(better, found=found, steps=first.steps, part=better.passes + (first.part or 0.0))
-
-
-def _dual_first(model: LinearModel, options: _Options) -> _Outcome:
-    trial = Trial(options.tol, options.callback)
-    first = _dual(model, replace(options, callback=trial))
-    if not trial.why or first.status is not Status.STOPPED:
-        return first
-    outcome = _interior(model, replace(options, max_passes=max(options.max_passes - first.passes, 1e-3)))
-    return replace(
-        outcome,
-        found=outcome.found.better(first.found),
-        part=(outcome.part or 0.0) + first.passes,
-        strategy=f"interior: {trial.why}",
-    )
-
-
-def _working_set(model: LinearModel, options: _Options) -> _Outcome:
-    nnz = max(model.columns.nnz, 1)
-    descent = Descent(options.method, options.max_passes * nnz, options.limit, options.random_state, options.callback)
-    outcome = _follow(model, options, working_sets(model, options.tol, descent, start=options.start))
-    if outcome.status is Status.MAX_PASSES and descent.ended is not None:
-        outcome = replace(outcome, status=descent.ended)
-    elif outcome.status is Status.MAX_PASSES and time.perf_counter() > options.limit:
-        outcome = replace(outcome, status=Status.TIME_LIMIT)
-    return replace(outcome, results=descent.results, part=descent.entries / nnz)
-
-
-def _progress(model: LinearModel, found: Candidate, steps: int) -> Progress:
-    return Progress(steps, float(steps), 0.0, found.value, found.gap, model.scale, 0, np.nan, lambda: found.w)
-
-
-def _dual(model: LinearModel, options: _Options) -> _Outcome:
-    if not model.intercept:
-        objective: Any = model.problem.dual()
-        result = _solve(model, objective, options, [], None if options.start is None else options.start.y, options.tol)
-        value, gap = np.atleast_1d(result.primal), np.atleast_1d(result.gap)  # computed from x alone, as all of it is
-        found = Candidate(
-            result.w.reshape(model.d, -1), np.zeros(model.outputs), result.x.reshape(model.n, -1), value, gap
-        )
-        return _Outcome(found, result.status, [result])
-    center = model.best_intercept(np.zeros((model.n, model.outputs))) if options.start is None else options.start.c
-    center = np.clip(center, -1e6, 1e6)
-    objective = WithIntercept.of(model, center)
-    y = None if options.start is None else options.start.y
-    results: list[Result] = []
-    best: Candidate | None = None
-    tol = options.tol / 2
-    for _ in range(100):
-        result = _solve(model, objective, options, results, y, tol)
-        results.append(result)
-        y = result.x.reshape(model.n, -1)
-        best = model.from_dual(y).better(best)
-        if _met(model, best, options.tol):
-            return _Outcome(best, Status.CONVERGED, results)
-        if result.status is not Status.CONVERGED:
-            return _Outcome(best, result.status, results)
-        moved = np.atleast_1d(result.w[-1]) * objective.column
-        still = np.abs(moved - center) <= 1e-12 * np.maximum(np.abs(moved), 1.0)
-        if np.all(still) or result.iterations == 0:
-            tol /= 10
-        center = moved
-        objective.move(center)
-    assert best is not None
-    return _Outcome(best, Status.MAX_PASSES, results)
-
-
-def _primal(model: LinearModel, options: _Options) -> _Outcome:
-    results: list[Result] = []
-    w = None if options.start is None else options.start.w
-    if not model.intercept:
-        result = _solve(model, model.problem.primal(), options, results, w, options.tol)
-        return _Outcome(
-            model.from_primal(result.x.reshape(model.d, -1), np.zeros(model.outputs)), result.status, [result]
-        )
-    c = model.best_intercept(np.zeros((model.n, model.outputs))) if options.start is None else options.start.c
-    best: Candidate | None = None
-    search = Secant(model.outputs)
-    tol = options.tol / 2
-    for _ in range(100):
-        result = _solve(model, model.problem.primal(offset=c), options, results, w, tol)
-        results.append(result)
-        w = result.x.reshape(model.d, -1)
-        found = model.from_primal(w)
-        best = found.better(best)
-        if _met(model, best, options.tol):
-            return _Outcome(best, Status.CONVERGED, results)
-        if result.status is not Status.CONVERGED:
-            return _Outcome(best, result.status, results)
-        t = model.scores(w, c)
-        slope = model.loss.derivative(t, model.b, model.s).sum(0) / model.total
-        noise = np.sqrt(2 * model.loss.smoothness * np.atleast_1d(result.gap))
-        c, blurred = search.next(c, slope, found.c, noise)
-        if np.any(blurred & (best.gap > options.tol * model.scale)):
-            tol = max(tol / 10, min(tol, 1e-14))
-    assert best is not None
-    return _Outcome(best, Status.MAX_PASSES, results)
-
-
-def _solve(model: LinearModel, objective: Any, options: _Options, before: list[Result], x0: Any, tol: float) -> Result:
-    spent = sum(result.passes for result in before)
-    left = None if np.isinf(options.limit) else max(options.limit - time.perf_counter(), 0.0)
-    return solve(
-        objective,
-        options.method,
-        tol=tol,
-        max_passes=max(options.max_passes - spent, 1e-3),
-        time_limit=left,
-        random_state=options.random_state,
-        x0=None
-        if x0 is None
-        else np.asarray(x0).reshape(objective.rows.count if objective.flat else (-1, model.outputs)),
-        callback=options.callback,
-        n_jobs=options.n_jobs,
     )
