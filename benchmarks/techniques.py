@@ -122,9 +122,8 @@ OVER_SAMPLES: dict[str, Callable[[], Any]] = {
 FEW_FEATURES: dict[str, Switch] = {
     "everything": nullcontext,
     "start at zero": lambda: mock.patch.object(runners, "rough_start", return_value=(None, 0.0)),
-    "steps not stretched": lambda: mock.patch.object(newton, "stretched", return_value=1.0),
-    "no damping": lambda: mock.patch.object(newton, "TRIALS", 1),
-    "nobody tamed": lambda: mock.patch.object(newton._Output, "_tamed", return_value=None),
+    "full steps": lambda: mock.patch.object(newton, "flattest", return_value=1.0),
+    "nobody led across": lambda: mock.patch.object(newton, "aimed", lambda t, y: np.zeros_like(t)),
     "derivatives as duals": lambda: mock.patch.object(newton, "FALL", 0.0),
     "Gram by scipy or BLAS": library_products,
     "over the samples": "dual",

@@ -61,10 +61,10 @@ void norms2(const Rows& rows, const double* weights, std::size_t threads, double
 }
 
 // What add(from, to, sum) adds to `size` sums for the rows from `from` to `to`; every thread but one has sums of its
-// own.
+// own, so that a few rows for each are the least.
 template <class Rows, class Add>
 void add_up(const Rows& rows, std::size_t size, std::size_t threads, double* out, Add add) {
-  const std::size_t parts = worth_starting(threads, rows);
+  const std::size_t parts = std::min(worth_starting(threads, rows), std::size_t{rows.count()} / 8 + 1);
   std::vector<std::vector<double>> others(parts - 1);
   for (auto& other : others) other.assign(size, 0.0);
   in_parts(rows.count(), parts, [=, &others](std::size_t part, std::uint32_t from, std::uint32_t to) {

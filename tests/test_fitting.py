@@ -368,3 +368,33 @@ def test_limits_end_a_gram_matrix_with_active_sets(penalty):
     assert whole.converged
     assert not whole.results  # no coordinate descent was needed
     assert fit(model, tol=1e-14, strategy="gram", start=model.from_primal(whole.w * 1.001)).passes < whole.passes
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_few_samples_far_from_zero_with_an_intercept(weighted):
+    """Centred before they are multiplied: of their products nothing but the distance would be left."""
+    rng = np.random.default_rng(0)
+    A, b = rng.standard_normal((40, 200)), rng.standard_normal(40)
+    s = rng.integers(1, 4, 40).astype(float) if weighted else None
+    near, far = (
+        fit(LinearModel(cw.ERM(X, b, penalty=cw.penalties.L2(1e-3), sample_weight=s), True), tol=1e-9, strategy="gram")
+        for X in (A, A + 1e6)
+    )
+    assert near.converged
+    assert far.converged
+    np.testing.assert_allclose(far.w, near.w, atol=1e-6)
+
+
+@pytest.mark.parametrize("size", [1e-12, 1.0, 1e12])
+@pytest.mark.parametrize("loss", [cw.losses.Squared(), cw.losses.Huber(0.1), cw.losses.Absolute()])
+def test_the_best_intercept_whatever_the_size_of_the_targets(loss, size):
+    rng = np.random.default_rng(0)
+    b = size * (5 + rng.standard_normal(51))
+    if isinstance(loss, cw.losses.Huber):
+        loss = cw.losses.Huber(0.1 * size)
+    model = LinearModel(cw.ERM(rng.standard_normal((51, 2)), b, loss, cw.penalties.L2(1e-3)), True)
+    found = model.best_intercept(np.zeros((51, 1)))[0]
+    values = [model.value(np.zeros((2, 1)), np.full((51, 1), found + step * size))[0] for step in (-1e-3, 0, 1e-3)]
+    assert values[1] <= min(values[0], values[2])
+    if loss.name == "absolute":
+        assert found == pytest.approx(np.median(b), rel=1e-12)

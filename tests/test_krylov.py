@@ -8,6 +8,7 @@ import coordwise as cw
 from coordwise.fitting.fit import fit
 from coordwise.fitting.krylov import LOOK, _Run, krylov, worth_it
 from coordwise.fitting.model import LinearModel
+from coordwise.fitting.path import path
 from coordwise.fitting.strategies import choose
 from coordwise.results import Status
 
@@ -163,13 +164,34 @@ def test_a_few_steps_before_a_gram_matrix_tell_whether_they_are_enough():
     assert stopped.status is Status.STOPPED
     assert stopped.strategy.startswith("krylov")
     assert fit(uneven, tol=1e-12, time_limit=0.0).status is Status.TIME_LIMIT
-    assert fit(uneven, tol=1e-12, max_passes=2).status is Status.MAX_PASSES
+    at_once = fit(uneven, tol=1e-12, max_passes=2)  # which is less than the steps would take
+    assert at_once.converged
+    assert at_once.passes <= 2
     whole = fit(uneven, tol=1e-12)
     assert fit(uneven, tol=1e-11, start=whole.candidate).converged
     targets = np.stack([b, np.zeros(300), A[:, 0]], axis=1)
     several = fit(LinearModel(cw.ERM(A, targets, penalty=cw.penalties.L2(1e-3)), True), tol=1e-4)
     assert several.converged
     assert not several.w[:, 1].any()
+
+
+def test_fits_of_a_path_share_a_gram_matrix_instead():
+    rng = np.random.default_rng(4)
+    A, b = rng.standard_normal((300, 900)), rng.standard_normal(300)
+    model = LinearModel(cw.ERM(A, b, penalty=cw.penalties.L2(1e-3)), False)
+    alone, *_ = path(model, [cw.penalties.L2(1e-3)], tol=1e-2)
+    assert alone.strategy.startswith("krylov")
+    several = list(path(model, [cw.penalties.L2(1e-2), cw.penalties.L2(1e-3)], tol=1e-2))
+    assert all(found.converged and found.strategy.startswith("gram") for found in several)
+
+
+def test_gram_matrices_that_are_singular_but_for_rounding():
+    rng = np.random.default_rng(4)
+    A = np.repeat(rng.standard_normal((20, 200)), 2, axis=0)
+    b = np.repeat(rng.standard_normal(20), 2) + 0.1 * rng.standard_normal(40)
+    model = LinearModel(cw.ERM(A, b, penalty=cw.penalties.L2(1e-18)), False)
+    found = fit(model, tol=1e-3, strategy="gram")
+    assert found.value[0] <= 1.001 * np.mean((b.reshape(20, 2) - b.reshape(20, 2).mean(1, keepdims=True)) ** 2) / 2
 
 
 def test_rounding_errors_end_it():

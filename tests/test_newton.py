@@ -1,4 +1,4 @@
-"""Newton's method for few features: where it begins, how steps are damped, and the Gram matrices it needs."""
+"""Newton's method for few features: where it begins, what its steps foresee, and the Gram matrices it needs."""
 
 import itertools
 
@@ -13,7 +13,7 @@ from coordwise.fitting.fit import fit
 from coordwise.fitting.model import LinearModel
 from coordwise.fitting.newton import newton
 from coordwise.fitting.rough import BRIEF, EACH, ENOUGH, PART, WORTH, _shortened, rough_start, spread
-from coordwise.fitting.search import stretched
+from coordwise.fitting.search import flattest
 from coordwise.kernels import Terms
 from coordwise.losses import LOSSES, get_loss
 
@@ -117,8 +117,8 @@ def test_samples_that_are_too_small_without_the_others_are_no_start():
     weights = np.full(4000, 1e-150)
     weights[7] = 1.0
     for seed in range(5):
-        w, passes = rough_start(model_of(weights=weights), seed)
-        assert w is not None or passes == 0.0
+        w, _ = rough_start(model_of(weights=weights), seed)
+        assert w is None or np.all(np.isfinite(w))
     assert fit(model_of(weights=weights), tol=1e-6, strategy="newton").converged
 
 
@@ -173,29 +173,74 @@ def test_samples_on_the_far_wrong_side_do_not_hold_up_the_others(monkeypatch, si
     def steps():
         return sum(bool(found.value > best + 1e-6 * model.scale) for found in newton(model, 1e-8, start=begin))
 
-    tamed = steps()
-    monkeypatch.setattr(module._Output, "_tamed", lambda *_: None)
-    assert tamed <= 4
-    assert steps() > 1.5 * tamed
+    led = steps()
+    monkeypatch.setattr(module, "aimed", lambda t, y: np.zeros_like(t))
+    assert led <= 4
+    assert steps() > 1.5 * led
 
 
-def test_values_fall_and_steps_that_do_not_descend_are_damped(monkeypatch):
-    model = model_of(lam=1e-9)
-    damping = []
-    solve = module._Output._solve
+@pytest.mark.parametrize("weighted", [False, True])
+def test_curvatures_that_lead_across_lead_each_sample_by_itself_to_the_other_side(weighted):
+    """The minimum of phi(t) + phi'(t) (x - t) + h/2 (x - t)^2 is at a score of 1 on the right side."""
+    rng = np.random.default_rng(1)
+    t, b = 4 * rng.standard_normal(200), rng.choice([-1.0, 1.0], 200)
+    s = rng.integers(1, 4, 200).astype(float) if weighted else None
+    terms = Terms(get_loss("logistic").shape, 1.0, b[:, None], s)
+    y = terms.derivative(t[:, None])[:, 0]
+    h = module.aimed(t, y)
+    wrong = b * t < 0
+    assert np.all(h[~wrong] == 0)
+    np.testing.assert_allclose((t - y / np.where(wrong, h, 1.0))[wrong], b[wrong])
 
-    def watched(self, hessian, gradient, damped):
-        damping.append(damped)
-        return solve(self, hessian, gradient, damped)
 
-    monkeypatch.setattr(module._Output, "_solve", watched)
+@pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_dual_variables_of_a_step_lead_to_the_point_it_leads_to(monkeypatch, loss, weighted):
+    """y_i = s_i phi' - h_i move_i solves (1/W) A'y + l2 (w - u) = 0, whatever the curvatures h are."""
+    weights = np.random.default_rng(2).integers(0, 3, 4000).astype(float) if weighted else None
+    model = model_of(lam=1e-3, loss=loss, weights=weights)
+    w = np.random.default_rng(3).standard_normal((model.d, 1))
+    c = np.zeros(1)
+    t = model.scores(w, c)
+    full = []
+    times = module._Step.times
+
+    def watched(self, length):
+        full.append(self)
+        return times(self, length)
+
+    monkeypatch.setattr(module._Step, "times", watched)
+    taken = module._Output(model, 0).step(module._here(model, w, c, t, model.value(w, t)))
+    residual = model.problem.moments(taken.y) + model.penalty.l2 * (w - full[-1].u[:, None])
+    assert np.abs(residual).max() <= 1e-12 * max(1.0, np.abs(w).max())
+
+
+def test_steps_that_do_not_descend_end_where_the_line_is_flat(monkeypatch):
+    rng = np.random.default_rng(1)
+    A = rng.standard_normal((300, 5))
+    b = A @ rng.standard_normal(5) + rng.standard_t(2, 300)
+    model = LinearModel(cw.ERM(A, b, cw.losses.Huber(1e-3), cw.penalties.L2(1e-7)), True)
+    looked = []
+
+    def watched(fall, first):
+        looked.append(flattest(fall, first))
+        return looked[-1]
+
+    monkeypatch.setattr(module, "flattest", watched)
+    found = list(newton(model, 1e-6))
+    assert np.all(np.diff([candidate.value[0] for candidate in found]) <= 1e-15)
+    assert found[-1].gap <= 1e-6 * model.scale
+    assert min(looked) < 1
+
+
+@pytest.mark.parametrize("lam", [1e-2, 1e-9])
+def test_values_fall_from_far_away(monkeypatch, lam):
+    model = model_of(lam=lam)
     monkeypatch.setattr(module, "WORSE", np.inf)
-    monkeypatch.setattr(module._Output, "_tamed", lambda *_: None)  # else there is no need
-    far = model.from_primal(np.random.default_rng(0).standard_normal((30, 1)) * 5)
+    far = model.from_primal(np.random.default_rng(0).standard_normal((30, 1)) * 50)
     values = [found.value[0] for found in newton(model, 1e-9, start=far)]
     assert np.all(np.diff(values) <= 1e-12)
-    assert max(damping) > 0
-    assert damping[-1] == 0
+    assert len(values) < 30
 
 
 def test_steps_along_exponential_tails_are_stretched(monkeypatch):
@@ -204,15 +249,39 @@ def test_steps_along_exponential_tails_are_stretched(monkeypatch):
     b = np.sign(A @ rng.standard_normal(10))  # separable: with l2 -> 0 all losses become exponentials
     model = LinearModel(cw.ERM(A, b, loss="logistic", lam=1e-9), False)
     stretching = len(list(newton(model, 1e-8)))
-    monkeypatch.setattr(module, "stretched", lambda fall, first: 1.0)
+    monkeypatch.setattr(module, "flattest", lambda fall, first: 1.0)
     assert stretching < 0.7 * len(list(newton(model, 1e-8)))
 
 
-def test_a_line_is_followed_while_it_falls_and_not_beyond_its_minimum():
-    assert stretched(lambda x: np.exp(-x), 1.0) == 4  # e^-4 is less than a tenth
-    assert stretched(lambda x: 1 - x, 1.0) == 1  # a parabola: a full step is right
-    assert 1 < stretched(lambda x: 1 - x / 1.5, 1.0) == pytest.approx(1.5)
-    assert stretched(lambda x: 1.0, 1.0) == 64  # a straight line has no minimum
+@pytest.mark.parametrize(
+    ("fall", "first"),
+    [
+        (lambda x: 1 - x / 1.5, 1.0),
+        (lambda x: 1 - 3 * x, 1.0),
+        (lambda x: 2 - 1e3 * x, 2.0),
+        (lambda x: np.exp(-x) - 1e-3, 1 - 1e-3),
+        (lambda x: 1 - np.exp(30 * x - 5), 1 - np.exp(-5)),  # rises steeply
+        (lambda x: np.float64(1.0) if x < 0.2 else -1e300 * x, 1.0),  # and at once
+        (lambda x: 1 - 5 * x if x < 0.5 else np.nan, 1.0),
+    ],
+)
+def test_a_line_is_followed_to_where_it_is_flat(fall, first):
+    looked = []
+
+    def watched(x):
+        looked.append(x)
+        return fall(x)
+
+    length = flattest(watched, first)
+    assert len(looked) <= 13
+    assert abs(fall(length)) <= 0.1 * first or length == pytest.approx(0.2, rel=0.5)
+
+
+def test_a_full_step_is_taken_if_it_will_do_and_a_line_without_end_is_left():
+    assert flattest(lambda x: 1 - x, 1.0) == 1  # a parabola
+    assert flattest(lambda x: 1 - 0.95 * x, 1.0) == 1
+    assert flattest(lambda x: np.exp(-x), 1.0) == 4  # e^-4 is less than a tenth
+    assert flattest(lambda x: 1.0, 1.0) == 64  # a straight line has no minimum
 
 
 @pytest.mark.parametrize("loss", SMOOTH)

@@ -65,6 +65,7 @@ def fit(
     start: Candidate | None = None,
     callback: Callable[[Progress], object] | None = None,
     n_jobs: int = 1,
+    alone: bool = True,
 ) -> Fit:
     """Minimise P(w, c) until P(w, c) + D(y) <= tol * P(0, 0) for every output, checked at the result.
 
@@ -72,7 +73,8 @@ def fit(
     "primal" over the features, "working_set" over working sets of them, "krylov" by conjugate gradients for ridge
     regression, "semismooth" by Newton steps over all features and dense matrices of some samples; "auto" takes the
     cheapest that applies, and leaves the samples for "interior", or Krylov spaces for "gram", if the first passes or
-    steps show that this is cheaper. What was chosen, and why, is in `Fit.strategy`.
+    steps show that this is cheaper. What was chosen, and why, is in `Fit.strategy`. Unless it is `alone`, other fits
+    of a path will use the same Gram matrix.
 
     Raises
     ------
@@ -90,6 +92,7 @@ def fit(
     check_applies(model, name)
     may_be_other = {"dual": may_be_interior, "gram": may_be_krylov}
     tried = strategy == "auto" and name in may_be_other and may_be_other[name](model)
+    tried = tried and (alone or name != "gram")
     by_blas = not sp.issparse(model.A) and (name in ("gram", "newton", "interior") or (name == "dual" and tried))
     by_blas = by_blas and not (model.d <= min(FEW, model.n) and by_kernel(model.A, options.threads))
     if by_blas:  # its threads and ours would be in each other's way: they spin

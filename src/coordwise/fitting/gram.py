@@ -103,9 +103,10 @@ def _over_samples(model: LinearModel) -> Candidate:
     K, b = model.shared["kernel"], model.b
     if model.intercept:
         p = s / model.total
-        mean = K @ p
-        K = K - mean[:, None] - mean[None, :] + p @ mean
         b = b - p @ b
+        if sp.issparse(model.A):
+            mean = K @ p
+            K = K - mean[:, None] - mean[None, :] + p @ mean
     l2 = model.penalty.l2 * model.total
     factor = _factor(root * K * root.T, l2)
     y = -l2 * root * scipy.linalg.cho_solve(factor, root * b, check_finite=False)
@@ -113,10 +114,12 @@ def _over_samples(model: LinearModel) -> Candidate:
 
 
 def _products(model: LinearModel) -> FloatArray:
-    """AA'."""
+    """AA'; rows of dense data are centred before, with an intercept, since far from 0 nothing would be left after."""
     if sp.issparse(model.A):
         return Gram(model.A.T, False, model.problem.threads)(np.ones(model.d))
     A = np.asarray(model.A, np.float64)
+    if model.intercept:
+        A = A - (A.mean(0) if model.weights is None else model.weights @ A / model.total)
     return A @ A.T
 
 

@@ -44,23 +44,24 @@ def krylov(
     start: Candidate | None = None,
     steps: list[int] | None = None,
     first: int = LOOK,
+    most: float = math.inf,
 ) -> Iterator[Candidate]:
     """Minimise P(w, c) for the squared loss and an l2 penalty, from `start` or from zeros, all outputs side by side.
 
     Yields the best candidate at the start, after `first` steps and every `LOOK` steps from then on, until every gap is
-    <= tol * scale, or until rounding errors stop the gaps from falling. What was taken before each of them is appended
-    to `steps`.
+    <= tol * scale, `most` steps were taken, or rounding errors stop the gaps from falling. What was taken before each
+    of them is appended to `steps`.
     """
     best = model.from_dual(np.zeros_like(model.b)) if start is None else model.recertified(start)
     yield best
     run = _Run(model, start)
     w, y = best.w.copy(), best.y.copy()
     last, stale = np.full(model.outputs, np.inf), np.zeros(model.outputs, int)
-    count = first
-    while (active := best.gap > tol * model.scale).any():
+    count, left = first, max(1, math.ceil(most)) if most < math.inf else math.inf
+    while (active := best.gap > tol * model.scale).any() and left > 0:
         run.keep(active)
-        taken = run.advance(0.9 * tol * model.scale[active], count)
-        count = LOOK
+        taken = run.advance(0.9 * tol * model.scale[active], int(min(count, left)))
+        count, left = LOOK, left - taken
         if steps is not None:
             steps.append(taken)
         w[:, active], y[:, active] = run.weights, run.dual_variables
@@ -180,15 +181,20 @@ class _Run:
         self.slope = slope
 
     def _mix(self, x: FloatArray, image: FloatArray) -> None:
-        """Go to the best point on the line through the present x and another one, whose B'x is `image`."""
+        """Go to the best point between the present x and another one, whose B'x is `image`.
+
+        Beyond them there would be nothing to gain but by rounding errors, once x is as good as it gets: differences of
+        two points are then of no direction, and B'x does not belong to x after a long step along them.
+        """
         change, moved = x - self.x, image - self.image
         curvature = _dots(change, change) + _dots(moved, moved) / self.shift
         slope = _dots(change, self.x - self.f) + _dots(moved, self.image) / self.shift
         bent = (curvature > 0) & (curvature < math.inf)
-        length = np.where(bent, -slope / np.where(bent, curvature, 1.0), 0.0)
+        curvature = np.where(bent, curvature, 1.0)
+        length = np.where(bent, np.clip(-slope / curvature, 0.0, 1.0), 0.0)
         self.x += length[:, None] * change
         self.image += length[:, None] * moved
-        self.dual += length * slope / 2
+        self.dual += length * (slope + length * curvature / 2)
 
     def _product(self, w: FloatArray) -> FloatArray:
         return self._centred(self._weighted(np.ascontiguousarray(self.model.problem.product(w.T).T)))

@@ -21,7 +21,7 @@ from coordwise.validation import FloatArray
 
 __all__ = ["Candidate", "LinearModel", "lower_of"]
 
-ROUGH = 0.02  # how far a rough intercept may be off, relative to the scores or 1
+ROUGH = 0.02  # how far a rough intercept may be off, relative to it
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,8 +163,11 @@ class LinearModel:
         """The c that minimises sum_i s_i phi(t_i + c; b_i), exactly up to rounding unless `rough`; 0 without one."""
         found = np.zeros(self.outputs)
         if self.intercept:
+            if self.loss.name == "squared":
+                s = np.ones(self.n) if self.weights is None else self.weights
+                return np.asarray((s @ (self.b - t)) / self.total)
             for k in range(self.outputs):
-                size = float(np.max(np.abs(t[:, k])))
+                size = max(float(np.max(np.abs(t[:, k]))), float(np.max(np.abs(self.b[:, k]))))
                 found[k] = _root(lambda c, k=k: self._slope(t[:, k] + c, k), size, ROUGH if rough else 1e-15)
         return found
 
@@ -269,18 +272,21 @@ class LinearModel:
 
 
 def _root(increasing: Any, size: float, rtol: float) -> float:
-    """A zero of a non-decreasing function (where it crosses 0, if it jumps), from a bracket that grows."""
+    """A zero of a non-decreasing function (where it crosses 0, if it jumps), from a bracket that grows.
+
+    It is expected to be about as large as `size`.
+    """
     near, here = 0.0, increasing(0.0)
     if here == 0:
         return 0.0
-    step = max(size, 1.0) * max(rtol, 1e-3) * (1 if here < 0 else -1)
-    while abs(step) <= 1e30:
+    step = size * max(rtol, 1e-3) * (1 if here < 0 else -1)
+    while abs(step) <= 1e30 * size:
         far = near + step
         there = increasing(far)
         if there == 0:
             return far
         if (there > 0) != (here > 0):
-            least = rtol * max(abs(near), abs(far), 1.0 if rtol < ROUGH else 0.0)
+            least = rtol * max(abs(near), abs(far), size if rtol < ROUGH else 0.0)
             return float(brentq(increasing, near, far, xtol=least, rtol=max(rtol, 8.9e-16), maxiter=200))
         near, step = far, 4 * step
     return near  # it never crosses: all labels are equal, say

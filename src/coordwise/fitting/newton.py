@@ -10,17 +10,17 @@ import numpy as np
 import scipy.linalg
 
 from coordwise.fitting.model import Candidate, LinearModel, lower_of
-from coordwise.fitting.search import halved, stretched
+from coordwise.fitting.search import flattest, halved
 from coordwise.validation import FloatArray
 
 __all__ = ["FEW", "direction", "factored", "majorant", "newton"]
 
 FEW = 1000  # features (or samples) for which a dense Gram matrix is cheap
-SHORT = 1 / 8  # a step that had to be halved more often came from curvatures that say little about the loss
-TRIALS = 6  # of a step; damping is ten times stronger in each, unless there is something else to change
-FIRST, LEAST = 1e-6, 5e-8  # damping, in parts of the mean curvature: the first and the smallest
-RIGHT = 2.0  # how far on the right side a logistic loss is to end up that is on the wrong one
-ENOUGH = 0.1  # of the decrease that the quadratic model promises
+SHORT = 1 / 8  # a step of less than this came from curvatures that say little about the loss
+LITTLE = 1e-4  # of what the slope at its begin promises: what a step has to gain
+HALF = 1 / 2  # its dual variables say little about the point that is reached
+RIGHT = 1.0  # how far on the right side a logistic loss is to end up that is on the wrong one
+FAR = 5e-3  # times P(0, 0): after steps that gain as much, the next one leads samples across
 WORSE = 1.0  # times P(0, 0): a start is not used that is worse than this
 FALL = 1e3  # times the goal: what a step may gain for its dual variables to be looked at
 NEAR = 1e-3  # the same, times P(0, 0), where nothing else leads to a gap
@@ -37,17 +37,16 @@ def newton(
 
     It begins with `start`, or with weights w (d x K), unless zeros are better.
 
-    Steps on the logistic loss that do not descend are computed again with larger curvatures for samples that they would
-    throw across (`_Output._tamed`), if there are any, which costs another Gram matrix. Else they are damped, as if l2
-    were larger, which costs a factorisation and a product with the data but no Gram matrix; it is kept, and made
-    smaller once a step succeeds at once. Steps along which P still falls at their end are stretched: where losses have
-    become exponentials, a step moves their scores by 1 only. Steps on other losses are halved if need be. Where they
-    become short, the curvatures are those of parabolas that lie above the losses.
+    On the logistic loss a step ends where P stops falling: where losses have become exponentials, a full step moves
+    their scores by 1 only. Far from the solution samples on the wrong side get the curvatures that lead them across
+    (`aimed`). Steps on other losses, which are quadratic in parts, do so only if full ones do not descend. Steps that
+    become short came from curvatures which say little about the losses. Then these are the curvatures of parabolas that
+    lie above the losses.
 
     A step (u, e) from scores t leads to dual variables as well: y_i = s_i phi'(t_i) - h_i (<a_i, u> + e), where h_i are
-    the curvatures it was computed with. By the equations of the step, -(1/W) A'y is l2 (w - u) and sum_i y_i = 0 (up to
-    damping): weak penalties do not blow up what is wrong with y, as they do with derivatives at the new point. D(y) is
-    as close to its minimum as P is, once no y_i has to be moved into its domain.
+    the curvatures it was computed with. By the equations of the step, -(1/W) A'y is l2 (w - u) and sum_i y_i = 0: weak
+    penalties do not blow up what is wrong with y, as they do with derivatives at the new point. D(y) is as close to its
+    minimum as P is, once no y_i has to be moved into its domain.
 
     Yields the best candidate at the start and after every step, until every gap is <= tol * scale.
     """
@@ -155,16 +154,20 @@ class _Taken(NamedTuple):
         return self.inside and self.gain <= min(FALL * tol, math.sqrt(tol)) * scale
 
 
+class _Quadratic(NamedTuple):
+    """A model of P around a point: curvatures of the losses, and solutions with the Hessian they lead to."""
+
+    curvature: FloatArray
+    solve: Callable[[FloatArray], FloatArray]
+
+
 class _Output:
-    """Steps of one output, and the damping that the last one needed."""
+    """Steps of one output."""
 
     def __init__(self, model: LinearModel, k: int) -> None:
         self.model, self.k, self.terms = model, k, model.terms(k)
-        self.damping = 0.0
-        squares = model.problem.rows("rows").norms2()
-        self.unit = float(model.loss.smoothness * squares.mean() / model.d)  # of damping: the mean curvature at most
-        self.trials = TRIALS if model.loss.shape.logistic else 1
         self.ends = None if model.loss.shape.logistic else model.loss.domain(model.b[:, k : k + 1], model.s)
+        self.aims = bool(model.loss.shape.logistic)  # the next step, by curvatures that lead samples across
 
     def step(self, at: _Here) -> _Taken:
         """A step from a point."""
@@ -178,78 +181,62 @@ class _Output:
             point = w - step.u
             return float(self.terms.value(t - step.move)[0] / model.total + l2 / 2 * (point @ point))
 
-        def taken(
-            step: _Step, there: float, full: _Step, curvature: FloatArray, gain: float, *, shortened: bool
-        ) -> _Taken:
-            dual = y - curvature[:, None] * full.move
-            inside = self.ends is None or not (np.any(dual < self.ends[0]) or np.any(dual > self.ends[1]))
-            return _Taken(step, there, dual, gain, inside, shortened)
+        def towards(quadratic: _Quadratic) -> tuple[_Step, float]:
+            """The step to the minimum of a model, and how steeply P falls at its begin."""
+            u = quadratic.solve(gradient)
+            e = float(u[model.d]) if model.intercept else 0.0
+            move = model.problem.product(u[: model.d, None])
+            move += e
+            return _Step(u[: model.d], e, move), float(gradient @ u)
 
-        def halving(step: _Step, slope: float) -> tuple[_Step, float, float]:
-            length, there = halved(lambda length: value(step.times(length)), here, -slope)
-            return step.times(length), there, length
-
-        def stretching(step: _Step, there: float, slope: float) -> tuple[_Step, float]:
-            """For losses with exponential tails, along which a step leads by 1 only."""
+        def searched(full: _Step, slope: float) -> tuple[float, float]:
+            """(length, value there)."""
 
             def fall(length: float) -> float:
-                y = self.terms.derivative(t - length * step.move)
-                return float(y[:, 0] @ step.move[:, 0]) / model.total + l2 * float((w - length * step.u) @ step.u)
+                y = self.terms.derivative(t - length * full.move)
+                return float(y[:, 0] @ full.move[:, 0]) / model.total + l2 * float((w - length * full.u) @ full.u)
 
-            length = stretched(fall, slope) if model.loss.shape.logistic else 1.0
-            longer = step.times(length)
-            return (longer, lower) if length > 1 and (lower := value(longer)) < there else (step, there)
+            def descends(length: float) -> bool:
+                return there <= here - LITTLE * length * slope + 1e-15 * abs(here)
+
+            length = flattest(fall, slope) if model.loss.shape.logistic else 1.0
+            there = value(full.times(length))
+            if not descends(length) and not model.loss.shape.logistic:
+                length = flattest(fall, slope)
+                there = value(full.times(length))
+            return (length, there) if descends(length) else halved(lambda x: value(full.times(x)), here, -slope)
+
+        def taken(quadratic: _Quadratic, full: _Step, slope: float, length: float, there: float) -> _Taken:
+            self.aims = model.loss.shape.logistic and (length < 1 or here - there >= FAR * model.scale[self.k])
+            dual = y - quadratic.curvature[:, None] * full.move
+            inside = self.ends is None or not (np.any(dual < self.ends[0]) or np.any(dual > self.ends[1]))
+            return _Taken(full.times(length), there, dual, slope / 2, inside, length <= HALF)
 
         curvature = self.terms.second_derivative(t)[:, 0]
-        hessian = model.hessian(curvature)
-        full, slope, bend = self._solve(hessian, gradient, self.damping)
-        for trial in range(self.trials):
-            if trial > 0:
-                tamed = self._tamed(t, y, curvature, full) if trial == 1 else None
-                if tamed is not None:
-                    curvature, hessian = tamed, model.hessian(tamed)
-                else:
-                    self.damping = max(10 * self.damping, FIRST * self.unit)
-                full, slope, bend = self._solve(hessian, gradient, self.damping)
-            if (there := value(full)) <= here - ENOUGH * (slope - bend / 2) + 1e-15 * abs(here):
-                if trial == 0:
-                    self.damping = self.damping / 100 if self.damping > LEAST * self.unit else 0.0
-                step, there = stretching(full, there, slope)
-                return taken(step, there, full, curvature, slope / 2, shortened=False)
-        step, there, length = halving(full, slope)
-        if length >= SHORT:
-            return taken(step, there, full, curvature, slope / 2, shortened=length < 1)
-        s: Any = 1.0 if model.weights is None else model.weights
-        above = majorant(model, t[:, 0], y[:, 0], model.b[:, self.k], s)
-        other, steep, _ = self._solve(model.hessian(above), gradient, 0.0)
-        shorter, lower, part = halving(other, steep)
-        if lower < there or not np.isfinite(there):
-            return taken(shorter, lower, other, above, steep / 2, shortened=part < 1)
-        return taken(step, there, full, curvature, slope / 2, shortened=True)
+        quadratic = self._model(np.maximum(curvature, aimed(t[:, 0], y[:, 0])) if self.aims else curvature)
+        full, slope = towards(quadratic)
+        length, there = searched(full, slope)
+        if length < SHORT:
+            s: Any = 1.0 if model.weights is None else model.weights
+            safe = self._model(majorant(model, t[:, 0], y[:, 0], model.b[:, self.k], s))
+            other, steep = towards(safe)
+            part, lower = searched(other, steep)
+            if lower < there or not np.isfinite(there):
+                quadratic, full, slope, length, there = safe, other, steep, part, lower
+        return taken(quadratic, full, slope, length, there)
 
-    def _tamed(self, t: FloatArray, y: FloatArray, curvature: FloatArray, step: _Step) -> FloatArray | None:
-        """Curvatures with larger ones for samples that are far on the wrong side and would be thrown across; None if
-        there are none.
+    def _model(self, curvature: FloatArray) -> _Quadratic:
+        return _Quadratic(curvature, factored(self.model.hessian(curvature)))
 
-        There the logistic loss is a straight line, and a feature that only such samples have gets a step of any length.
-        The curvature |phi'|/(|t| + 2) leads a sample to a score of 2 on the right side, and is phi'' at t = 0.
-        """
-        t, y, move = t[:, 0], y[:, 0], step.move[:, 0]
-        wild = (y * t > 0) & (np.sign(t) * move > np.abs(t) + RIGHT)
-        return np.where(wild, np.abs(y) / (np.abs(t) + RIGHT), curvature) if wild.any() else None
 
-    def _solve(self, hessian: FloatArray, gradient: FloatArray, damping: float) -> tuple[_Step, float, float]:
-        """The step, and slope and curvature of the quadratic model along it."""
-        d = self.model.d
-        damped = hessian
-        if damping > 0:
-            damped = hessian.copy()
-            np.einsum("ii->i", damped)[:d] += damping
-        full = direction(damped, gradient)
-        e = float(full[d]) if self.model.intercept else 0.0
-        move = self.model.problem.product(full[:d, None])
-        move += e
-        return _Step(full[:d], e, move), float(gradient @ full), float(full @ (hessian @ full))
+def aimed(t: FloatArray, y: FloatArray) -> FloatArray:
+    """Curvatures that would lead samples on the wrong side of a logistic loss, each by itself, to a score of RIGHT on
+    the other, |phi'|/(|t| + RIGHT); 0 for those on the right side.
+
+    Far on the wrong side the loss is a straight line, and its own curvature next to none: a feature that only such
+    samples have would get a step of any length.
+    """
+    return np.where(y * t > 0, np.abs(y) / (np.abs(t) + RIGHT), 0.0)
 
 
 def majorant(model: LinearModel, t: FloatArray, y: FloatArray, b: FloatArray, s: Any) -> FloatArray:

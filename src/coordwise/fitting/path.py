@@ -37,8 +37,9 @@ class Point:
 def path(model: LinearModel, penalties: Iterable[ElasticNet], **options: Any) -> Iterator[Fit]:
     """Fits of the model with one penalty after the other; `options` are those of `fit`."""
     start: Candidate | None = options.pop("start", None)
+    penalties = list(penalties)
     for penalty in penalties:
-        found = fit(model.penalised(penalty), start=start, **options)
+        found = fit(model.penalised(penalty), start=start, alone=len(penalties) == 1, **options)
         start = found.candidate
         yield found
 

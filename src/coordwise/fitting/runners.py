@@ -16,7 +16,7 @@ from coordwise.fitting.blas import one_blas_thread
 from coordwise.fitting.dual import WithIntercept
 from coordwise.fitting.gram import gram_solution
 from coordwise.fitting.interior import interior
-from coordwise.fitting.krylov import FIRST, GRAM, LOOK, krylov
+from coordwise.fitting.krylov import FIRST, GRAM, krylov
 from coordwise.fitting.model import Candidate, LinearModel
 from coordwise.fitting.newton import FEW, newton
 from coordwise.fitting.proximal import Descent
@@ -85,7 +85,10 @@ def _gram(model: LinearModel, options: Options) -> Outcome:
     if none:
         found, steps = nonnegative(model, most=options.max_passes, late=late)
     else:
-        found, steps = gram_solution(model, options.tol, options.start, most=options.max_passes, late=late)
+        try:
+            found, steps = gram_solution(model, options.tol, options.start, most=options.max_passes, late=late)
+        except np.linalg.LinAlgError:  # positive definite, but for rounding
+            return _krylov(model, options)
     try:
         asked = options.callback is not None and says_stop(options.callback(_progress(model, found, steps)))
     except KeyboardInterrupt:
@@ -98,13 +101,22 @@ def _gram(model: LinearModel, options: Options) -> Outcome:
         return Outcome(found, Status.MAX_PASSES, [], steps)
     # A Gram matrix squares the condition number: finish on the data themselves.
     plain = model.penalty.l1 == 0 and not model.penalty.positive
-    finish = (_newton if model.d <= FEW else _dual) if plain else _working_set
+    finish = (_newton if model.d <= min(FEW, model.n) else _krylov) if plain else _working_set
     better = finish(model, replace(options, start=found, max_passes=options.max_passes - steps))
     return replace(better, found=better.found.better(found), steps=better.steps + steps)
 
 
-def _follow(model: LinearModel, options: Options, rounds: Iterator[Candidate], most: float = np.inf) -> Outcome:
-    """Round after round, until it has converged or something else ends it; Ctrl-C leaves the best point so far."""
+def _follow(
+    model: LinearModel,
+    options: Options,
+    rounds: Iterator[Candidate],
+    most: float = np.inf,
+    passes: list[int] | None = None,
+) -> Outcome:
+    """Round after round, until it has converged or something else ends it; Ctrl-C leaves the best point so far.
+
+    Each is a pass, unless there are `passes` for each.
+    """
     found, steps, status = next(rounds), 0, Status.MAX_PASSES
     try:
         while not _met(model, found, options.tol) and steps < most:
@@ -114,7 +126,8 @@ def _follow(model: LinearModel, options: Options, rounds: Iterator[Candidate], m
             if (better := next(rounds, None)) is None:
                 break
             found, steps = better, steps + 1
-            if options.callback is not None and says_stop(options.callback(_progress(model, found, steps))):
+            spent = steps if passes is None else sum(passes)
+            if options.callback is not None and says_stop(options.callback(_progress(model, found, spent))):
                 status = Status.STOPPED
                 break
     except KeyboardInterrupt:
@@ -141,28 +154,32 @@ def _interior(model: LinearModel, options: Options) -> Outcome:
 
 def _krylov(model: LinearModel, options: Options) -> Outcome:
     steps: list[int] = []
-    rounds = krylov(model, options.tol, start=options.start, steps=steps)
-    outcome = _follow(model, options, rounds, options.max_passes / LOOK)
+    rounds = krylov(model, options.tol, start=options.start, steps=steps, most=options.max_passes)
+    outcome = _follow(model, options, rounds, passes=steps)
     return _finished(model, options, replace(outcome, steps=sum(steps), part=0.0))
 
 
 def _krylov_first(model: LinearModel, options: Options) -> Outcome:
     """Steps over Krylov spaces, as long as they promise to cost less than a Gram matrix."""
+    if options.max_passes <= FIRST:  # a Gram matrix is one pass
+        return _gram(model, options)
     steps: list[int] = []
-    enough = min(min(model.n, model.d) / GRAM, options.max_passes)
+    enough = min(model.n, model.d) / GRAM
+    left = options.max_passes - 1
     threads, model.problem.threads = model.problem.threads, options.threads
     with one_blas_thread():
-        rounds = krylov(model, options.tol, start=options.start, steps=steps, first=FIRST)
-        first = _follow(model, options, rounds, 1)
-        while first.status is Status.MAX_PASSES and steps and sum(steps) < enough:
+        rounds = krylov(model, options.tol, start=options.start, steps=steps, first=FIRST, most=left)
+        first = _follow(model, options, rounds, 1, steps)
+        while first.status is Status.MAX_PASSES and first.steps > 0 and sum(steps) < enough:
             error = float(np.max(first.found.gap / np.maximum(model.scale, 1e-300)))
-            fallen = -math.log(max(error, 1e-300))
-            if fallen <= 0 or -math.log(max(options.tol, 1e-300)) / fallen * sum(steps) > enough:
+            fallen = -math.log(max(error, 1e-300)) if error < 1 else 0.0
+            if fallen == 0 or -math.log(max(options.tol, 1e-300)) / fallen * sum(steps) > enough:
                 break
-            first = _follow(model, options, itertools.chain([first.found], rounds), 1)
+            first = _follow(model, options, itertools.chain([first.found], rounds), 1, steps)
     model.problem.threads = threads
-    if first.status is not Status.MAX_PASSES or sum(steps) >= options.max_passes:
-        why = f"{sum(steps)} steps over Krylov spaces cost less than a Gram matrix"
+    if first.status is not Status.MAX_PASSES:
+        cheaper = " cost less than a Gram matrix" if first.status is Status.CONVERGED else ""
+        why = f"{sum(steps)} steps over Krylov spaces{cheaper}"
         return replace(first, steps=sum(steps), part=0.0, strategy=f"krylov: {why}")
     outcome = _gram(model, replace(options, max_passes=options.max_passes - sum(steps)))
     return replace(outcome, found=outcome.found.better(first.found), steps=outcome.steps + sum(steps))
@@ -254,7 +271,8 @@ def _dual(model: LinearModel, options: Options) -> Outcome:
         )
         return Outcome(found, result.status, [result])
     center = model.best_intercept(np.zeros((model.n, model.outputs))) if options.start is None else options.start.c
-    center = np.clip(center, -1e6, 1e6)
+    far = 1e6 * max(1.0, float(np.max(np.abs(model.b))))
+    center = np.clip(center, -far, far)
     objective = WithIntercept.of(model, center)
     y = None if options.start is None else options.start.y
     results: list[Result] = []

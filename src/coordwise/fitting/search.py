@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-__all__ = ["halved", "lowest", "stretched"]
+__all__ = ["flattest", "halved", "lowest"]
 
 STEEP = 0.1  # of the slope at the start: what is left at the end of a step that is long enough
 LONGEST = 64.0
+LEAST, MOST = 0.1, 12  # share of a bracket to be looked at next, lengths to be looked at
 
 
 def halved(value: Callable[[float], float], here: float, slope: float) -> tuple[float, float]:
@@ -20,14 +21,29 @@ def halved(value: Callable[[float], float], here: float, slope: float) -> tuple[
     return length, there
 
 
-def stretched(fall: Callable[[float], float], first: float) -> float:
-    """1, doubled while a convex function falls at over a tenth of its rate `first` at 0, not beyond its minimum."""
+def flattest(fall: Callable[[float], float], first: float) -> float:
+    """Where a convex function falls or rises at no more than a tenth of its rate `first` at 0, or about there.
+
+    That is 1 if it will do. Else lengths are doubled until the function rises, up to LONGEST; between where it falls
+    and where it rises it is looked for by false position.
+    """
+    low, high, falls, rises, side = 0.0, math.inf, first, math.nan, 0
     length, now = 1.0, fall(1.0)
-    while now > STEEP * first and length < LONGEST:
-        then = fall(2 * length)
-        if then < 0:
-            return length * (1 + now / (now - then))
-        length, now = 2 * length, then
+    for _ in range(MOST):
+        if abs(now) <= STEEP * first or (now > 0 and length >= LONGEST):
+            return length
+        if now > 0:
+            rises = rises / 2 if side > 0 else rises  # the same side twice: the other end counts for less
+            low, falls, side = length, now, 1
+        else:
+            falls = falls / 2 if side < 0 else falls
+            high, rises, side = length, now, -1
+        if math.isinf(high):
+            length *= 2
+        else:
+            share = falls / (falls - rises) if math.isfinite(rises) else 0.0
+            length = low + max(share, LEAST) * (high - low)
+        now = fall(length)
     return length
 
 
