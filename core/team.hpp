@@ -1,5 +1,5 @@
 // Threads that wait for work. A new thread often begins on the processor of the one that made it, and stays there for
-// milliseconds, which is longer than most loops over rows take; one that waits is woken on a processor that is free.
+// milliseconds, which is longer than most loops over rows take; one that waits can be woken elsewhere.
 #pragma once
 
 #include <atomic>
@@ -16,6 +16,10 @@
 #include <process.h>
 #else
 #include <unistd.h>
+#endif
+#if defined(__linux__)
+#include <pthread.h>
+#include <sched.h>
 #endif
 
 namespace coordwise {
@@ -35,14 +39,18 @@ class Team {
   }
 
   // task(1) .. task(parts - 1) in threads of the team, and task(0) in the calling one, which also does those that no
-  // thread can be had for. False, and nothing is done, if the team is at work for somebody else.
+  // thread has begun when it is through with its own. False, and nothing is done, if the team is at work for somebody
+  // else.
   bool work(std::size_t parts, const std::function<void(std::size_t)>& task) {
     std::unique_lock<std::mutex> mine(busy_, std::try_to_lock);
     if (!mine.owns_lock()) return false;
+    const int here = processor();
     std::size_t given = 1;
-    for (; given < parts && grown_to(given); ++given) members_[given - 1]->give([&task, given] { task(given); });
+    for (; given < parts && grown_to(given); ++given) members_[given - 1]->offer(&task, given, here);
     task(0);
-    for (std::size_t part = given; part < parts; ++part) task(part);
+    for (std::size_t part = parts; part-- > 1;) {
+      if (part >= given || members_[part - 1]->taken_back()) task(part);
+    }
     for (std::size_t part = 1; part < given; ++part) members_[part - 1]->wait();
     return true;
   }
@@ -50,36 +58,42 @@ class Team {
  private:
   class Member {
    public:
-    Member() {
-      std::thread([this] { serve(); }).detach();
+    Member() : thread_([this] { serve(); }) {}
+    void offer(const std::function<void(std::size_t)>* task, std::size_t part, int caller) {
+      keep_off(caller);
+      task_ = task, part_ = part;
+      turn(State::offered);
     }
-    void give(std::function<void()> job) {
-      job_ = std::move(job);
-      turn(true);
+    bool taken_back() {
+      State offered = State::offered;
+      return state_.compare_exchange_strong(offered, State::idle);
     }
-    void wait() { until(false, std::chrono::microseconds(300)); }
+    void wait() { until(State::idle, std::chrono::microseconds(300)); }
 
    private:
+    enum class State { idle, offered, begun };
+
     void serve() {
       while (true) {
-        until(true, std::chrono::microseconds(50));
-        job_();  // nobody else touches it meanwhile
-        job_ = nullptr;
-        turn(false);
+        until(State::offered, std::chrono::microseconds(50));
+        State offered = State::offered;
+        if (!state_.compare_exchange_strong(offered, State::begun)) continue;
+        (*task_)(part_);  // nobody else touches it meanwhile
+        turn(State::idle);
       }
     }
-    void turn(bool given) {
+    void turn(State state) {
       {
         std::lock_guard<std::mutex> lock(mutex_);
-        given_.store(given, std::memory_order_release);
+        state_.store(state);
       }
       changed_.notify_all();
     }
     // Waits for its turn: awake at first, since waking up takes as long as a short loop, and the next one often comes
     // soon; then asleep.  A member is not awake for long, and does not yield: where other threads want its processor,
     // it would be late for its next job, while one that sleeps is preferred when it wakes up.
-    void until(bool given, std::chrono::microseconds awake) {
-      auto so = [=] { return given_.load(std::memory_order_acquire) == given; };
+    void until(State state, std::chrono::microseconds awake) {
+      auto so = [=] { return state_.load(std::memory_order_acquire) == state; };
       for (const auto end = std::chrono::steady_clock::now() + awake; !so();) {
         if (std::chrono::steady_clock::now() < end) {
           pause();
@@ -94,11 +108,36 @@ class Team {
       __builtin_ia32_pause();
 #endif
     }
+    // Any processor but the caller's, of those that the caller may use: it may be woken there, if it was there last,
+    // and wait until the caller is done, while others are idle.
+    void keep_off(int caller) {
+      if (caller == off_) return;
+      off_ = caller;
+#if defined(__linux__)
+      cpu_set_t allowed;
+      if (caller < 0 || sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
+      CPU_CLR(caller, &allowed);
+      if (CPU_COUNT(&allowed) == 0) CPU_SET(caller, &allowed);  // there is no other
+      pthread_setaffinity_np(thread_.native_handle(), sizeof allowed, &allowed);
+#endif
+    }
     std::mutex mutex_;
     std::condition_variable changed_;
-    std::atomic<bool> given_{false};
-    std::function<void()> job_;
+    std::atomic<State> state_{State::idle};
+    const std::function<void(std::size_t)>* task_ = nullptr;
+    std::size_t part_ = 0;
+    int off_ = -1;
+    std::thread thread_;  // the last, since it uses the others; never joined, as the team is never deleted
   };
+
+  // Where the calling thread is; -1 if that is not known.
+  static int processor() {
+#if defined(__linux__)
+    return sched_getcpu();
+#else
+    return -1;
+#endif
+  }
 
   static long process() {
 #if defined(_WIN32)

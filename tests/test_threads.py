@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -191,3 +193,21 @@ def test_threads_after_a_fork():
         os._exit(0 if np.array_equal(rows.dots(v, 3), before) else 1)
     assert os.waitpid(child, 0)[1] == 0
     np.testing.assert_array_equal(rows.dots(v, 3), before)
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="threads have no affinity that can be read here")
+def test_threads_that_help_stay_off_the_processor_of_the_caller():
+    """Woken there they would wait until it is done."""
+    code = """
+import os
+import numpy as np
+from coordwise.rows import Rows
+tasks = lambda: {int(task) for task in os.listdir("/proc/self/task")}
+rows, v = Rows(np.ones((100_000, 8))), np.ones((8, 1))
+allowed, before = os.sched_getaffinity(0), tasks()
+rows.dots(v, 2)
+(helper,) = tasks() - before
+free = os.sched_getaffinity(helper)
+assert free <= allowed and len(free) == max(len(allowed) - 1, 1), (free, allowed)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -50,10 +50,12 @@ class Shape:
 
     def domain(self, center: Any, weight: Any = 1.0) -> tuple[FloatArray, FloatArray]:
         """Ends of the interval on which the conjugate of weight * phi(.; center) is finite; {0} for a weight of 0."""
-        center, weight = np.broadcast_arrays(np.asarray(center, float), np.asarray(weight, float))
+        center, weight = np.asarray(center, float), np.asarray(weight, float)
         lower, upper, mirrored = (-1.0, 0.0, True) if self.logistic else (self.lower, self.upper, self.mirrored)
         flip = mirrored & (center < 0)
         low, high = np.where(flip, -upper, lower), np.where(flip, -lower, upper)
+        if weight.ndim == 0 and weight == 1:
+            return low, high
         with np.errstate(invalid="ignore"):  # 0 * inf, for a weight of 0
             return np.where(weight == 0, 0.0, low * weight), np.where(weight == 0, 0.0, high * weight)
 
