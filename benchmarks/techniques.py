@@ -29,6 +29,7 @@ from coordwise.fitting import krylov, newton, runners, semismooth, working
 from coordwise.fitting.fit import fit
 from coordwise.fitting.model import LinearModel
 from coordwise.fitting.quadratic import Quadratic
+from coordwise.fitting.rough import Rough
 from coordwise.kernels import NO_PACKING, PACK_IN_SINGLE
 from coordwise.recording import Log, start
 from coordwise.rows import Rows
@@ -121,7 +122,7 @@ OVER_SAMPLES: dict[str, Callable[[], Any]] = {
 }
 FEW_FEATURES: dict[str, Switch] = {
     "everything": nullcontext,
-    "start at zero": lambda: mock.patch.object(runners, "rough_start", return_value=(None, 0.0)),
+    "start at zero": lambda: mock.patch.object(runners, "rough_start", return_value=Rough()),
     "full steps": lambda: mock.patch.object(newton, "flattest", return_value=1.0),
     "nobody led across": lambda: mock.patch.object(newton, "aimed", lambda t, y: np.zeros_like(t)),
     "derivatives as duals": lambda: mock.patch.object(newton, "FALL", 0.0),
@@ -130,7 +131,7 @@ FEW_FEATURES: dict[str, Switch] = {
 }
 KINKS: dict[str, Switch] = {
     "everything": nullcontext,
-    "start at zero": lambda: mock.patch.object(runners, "rough_start", return_value=(None, 0.0)),
+    "start at zero": lambda: mock.patch.object(runners, "rough_start", return_value=Rough()),
     "over the samples": "dual",
 }
 WEAK: dict[str, Switch] = {

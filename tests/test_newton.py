@@ -65,7 +65,7 @@ def test_steps_lead_to_dual_points_that_weak_penalties_do_not_spoil(intercept):
 @pytest.mark.parametrize("loss", SMOOTH)
 def test_every_candidate_has_the_gap_it_claims_and_values_fall(loss, intercept):
     model = model_of(loss, lam=1e-5, intercept=intercept)
-    w, _ = rough_start(model, 0)
+    w, *_ = rough_start(model, 0)
     found = list(newton(model, 1e-9, w=w))
     assert found[0].value <= model.scale
     for before, after in itertools.pairwise(found):
@@ -80,7 +80,7 @@ def test_every_candidate_has_the_gap_it_claims_and_values_fall(loss, intercept):
 @pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
 def test_a_rough_start_saves_steps(loss):
     model = model_of(loss)
-    w, passes = rough_start(model, 0)
+    w, _, passes = rough_start(model, 0)
     assert passes == 1 / PART  # three entries per sample
     begin = model.from_primal(w)
     assert np.all(begin.value < model.scale)
@@ -97,10 +97,10 @@ def test_a_rough_start_looks_at_some_of_very_many_samples(monkeypatch, dense):
     A, b = rare_features()
     assert A.nnz <= BRIEF * 4000
     model = LinearModel(cw.ERM(A.toarray() if dense else A, b, loss="logistic", lam=1e-6), False)
-    w, passes = rough_start(model, 0)
+    w, _, passes = rough_start(model, 0)
     assert passes == pytest.approx((2500 if dense else max(2500 // PART, EACH * 30)) / 4000)
     assert np.all(model.from_primal(w).value < model.scale)
-    other, _ = rough_start(model, 1)
+    other, *_ = rough_start(model, 1)
     assert np.any(w != other)
 
 
@@ -108,7 +108,7 @@ def test_a_rough_start_of_samples_without_weight():
     weights = np.zeros(4000)
     weights[:3] = 1.0  # hardly ever drawn
     for seed in range(5):
-        w, _ = rough_start(model_of(weights=weights), seed)
+        w, *_ = rough_start(model_of(weights=weights), seed)
         assert w is None or np.all(np.isfinite(w))
     assert fit(model_of(weights=weights), tol=1e-6, strategy="newton").converged
 
@@ -117,7 +117,7 @@ def test_samples_that_are_too_small_without_the_others_are_no_start():
     weights = np.full(4000, 1e-150)
     weights[7] = 1.0
     for seed in range(5):
-        w, _ = rough_start(model_of(weights=weights), seed)
+        w, *_ = rough_start(model_of(weights=weights), seed)
         assert w is None or np.all(np.isfinite(w))
     assert fit(model_of(weights=weights), tol=1e-6, strategy="newton").converged
 
@@ -134,15 +134,16 @@ def test_samples_are_drawn_all_over_the_data():
 def test_a_start_that_is_too_long_is_made_shorter():
     model = model_of(lam=1e-3)
     w = 5 * model.from_primal(next(iter(newton(model, 1e-8, w=rough_start(model, 0)[0]))).w).w
-    shorter = _shortened(model, w)
+    shorter, t = _shortened(model, w)
+    np.testing.assert_allclose(t, model.scores(shorter, np.zeros(1)), rtol=1e-12, atol=1e-12)
     assert model.from_primal(shorter).value < model.from_primal(w).value
-    np.testing.assert_array_equal(_shortened(model, 0.01 * w), 0.01 * w)  # P falls all the way
-    np.testing.assert_array_equal(_shortened(model, -w), -w)  # or from the start rises
+    np.testing.assert_array_equal(_shortened(model, 0.01 * w)[0], 0.01 * w)  # P falls all the way
+    np.testing.assert_array_equal(_shortened(model, -w)[0], -w)  # or from the start rises
 
 
 def test_few_samples_begin_at_zero():
     model = model_of(n=WORTH - 1)
-    assert rough_start(model, 0) == (None, 0.0)
+    assert rough_start(model, 0) == (None, None, 0.0)
 
 
 def test_a_start_that_is_worse_than_zero_is_not_used():

@@ -22,6 +22,7 @@ HALF = 1 / 2  # its dual variables say little about the point that is reached
 RIGHT = 1.0  # how far on the right side a logistic loss is to end up that is on the wrong one
 FAR = 5e-3  # times P(0, 0): after steps that gain as much, the next one leads samples across
 WORSE = 1.0  # times P(0, 0): a start is not used that is worse than this
+MOST = 4.0  # times the goal: what a step that leads samples across may gain for that, as measured
 FALL = 1e3  # times the goal: what a step may gain for its dual variables to be looked at
 NEAR = 1e-3  # the same, times P(0, 0), where nothing else leads to a gap
 
@@ -32,10 +33,11 @@ def newton(
     *,
     start: Candidate | None = None,
     w: FloatArray | None = None,
+    t: FloatArray | None = None,
 ) -> Iterator[Candidate]:
     """Newton's method, output by output, for smooth losses and an l2 penalty.
 
-    It begins with `start`, or with weights w (d x K), unless zeros are better.
+    It begins with `start`, or with weights w (d x K) and t = Aw if that is known, unless zeros are better.
 
     On the logistic loss a step ends where P stops falling: where losses have become exponentials, a full step moves
     their scores by 1 only. Far from the solution samples on the wrong side get the curvatures that lead them across
@@ -50,7 +52,7 @@ def newton(
 
     Yields the best candidate at the start and after every step, until every gap is <= tol * scale.
     """
-    here, best = _begun(model, start, w)
+    here, best = _begun(model, start, w, t)
     yield best
     outputs = [_Output(model, k) for k in range(model.outputs)]
     dual = best.gap - best.value  # the smallest D(y) so far
@@ -107,11 +109,13 @@ def _here(model: LinearModel, w: FloatArray, c: FloatArray, t: FloatArray, value
     return _Here(w, c, t, value, y, -model.problem.moments(y))
 
 
-def _begun(model: LinearModel, start: Candidate | None, w: FloatArray | None) -> tuple[_Here, Candidate]:
+def _begun(
+    model: LinearModel, start: Candidate | None, w: FloatArray | None, t: FloatArray | None
+) -> tuple[_Here, Candidate]:
     """Where it begins, and the best candidate there."""
     none, zeros = np.zeros((model.d, model.outputs)), np.zeros((model.n, model.outputs))
     w, c = (none if w is None else w, None) if start is None else (start.w, start.c)
-    t = model.scores(w, np.zeros(model.outputs))
+    t = model.scores(w, np.zeros(model.outputs)) if t is None else t
     c = model.best_intercept(t, rough=True) if c is None else c
     value = model.value(w, t + c)
     if np.any(value > WORSE * model.scale):
@@ -143,12 +147,16 @@ class _Taken(NamedTuple):
     y: FloatArray
     gain: float
     inside: bool  # whether y is in its domain without help
+    aimed: bool  # whether its curvatures were not those of the losses
     shortened: bool  # then y says little about the point that was reached
 
     def worth_asking(self, tol: float, scale: float, *, alone: bool) -> bool:
         """Whether D(y) may be small enough for a gap <= tol * scale: P - min P was about `gain` before the step, which
-        squares it at best. Where they `alone` lead to gaps, they are asked near the solution in any case.
+        squares it at best, and does not if it was aimed. Where they `alone` lead to gaps, they are asked near the
+        solution in any case.
         """
+        if self.aimed and self.gain > MOST * tol * scale:
+            return False
         if alone:
             return self.gain <= max(math.sqrt(tol), NEAR) * scale
         return self.inside and self.gain <= min(FALL * tol, math.sqrt(tol)) * scale
@@ -210,10 +218,11 @@ class _Output:
             self.aims = model.loss.shape.logistic and (length < 1 or here - there >= FAR * model.scale[self.k])
             dual = y - quadratic.curvature[:, None] * full.move
             inside = self.ends is None or not (np.any(dual < self.ends[0]) or np.any(dual > self.ends[1]))
-            return _Taken(full.times(length), there, dual, slope / 2, inside, length <= HALF)
+            return _Taken(full.times(length), there, dual, slope / 2, inside, aims, length <= HALF)
 
+        aims = self.aims
         curvature = self.terms.second_derivative(t)[:, 0]
-        quadratic = self._model(np.maximum(curvature, aimed(t[:, 0], y[:, 0])) if self.aims else curvature)
+        quadratic = self._model(np.maximum(curvature, aimed(t[:, 0], y[:, 0])) if aims else curvature)
         full, slope = towards(quadratic)
         length, there = searched(full, slope)
         if length < SHORT:

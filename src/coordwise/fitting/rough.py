@@ -11,6 +11,7 @@ l2 that is smaller by as much: w comes out about as long, and where it is too lo
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -22,7 +23,7 @@ from coordwise.penalties import ElasticNet
 from coordwise.recording import start
 from coordwise.validation import FloatArray
 
-__all__ = ["exact_steps", "rough_start"]
+__all__ = ["Rough", "exact_steps", "rough_start"]
 
 STRONGER = 10.0  # times the root mean square of |a_i|^2 / W: rare large samples would have their features all wrong
 FLATTER = 5.0  # the same for the logistic loss, whose curvature is a quarter at most
@@ -31,10 +32,18 @@ BRIEF, PART, EACH = 16, 4, 30  # entries of a sample that are few; then one samp
 WORTH = 2_000  # samples from which on it costs less than the Newton steps it saves
 
 
-def rough_start(model: LinearModel, seed: int) -> tuple[FloatArray | None, float]:
-    """(w, passes): weights to begin with, None for zeros, and what they cost."""
+class Rough(NamedTuple):
+    """Weights to begin with (None: zeros), their scores if these are known, and what they cost."""
+
+    w: FloatArray | None = None
+    t: FloatArray | None = None
+    passes: float = 0.0
+
+
+def rough_start(model: LinearModel, seed: int) -> Rough:
+    """Where to begin."""
     if model.n < WORTH:
-        return None, 0.0
+        return Rough()
     brief = sp.issparse(model.A) and model.problem.rows("rows").nnz <= BRIEF * model.n
     steps = min(model.n, ENOUGH)
     if brief:
@@ -42,31 +51,34 @@ def rough_start(model: LinearModel, seed: int) -> tuple[FloatArray | None, float
     part = min(model.n, ENOUGH) / steps
     some = model.sampled(spread(model.n, steps, seed)) if brief else model
     if some is None:
-        return None, 0.0
+        return Rough()
     norms = some.problem.rows("rows").norms2()
     unit = max(float(norms.max()), 1e-300)
     squares = (norms / unit) ** 2
     size = unit * math.sqrt(squares.mean() if some.weights is None else some.weights @ squares / some.total)
     l2 = max(model.penalty.l2, (FLATTER if model.loss.shape.logistic else STRONGER) / part * size / some.total)
     if not 1e-100 < l2 < 1e100:
-        return None, 0.0
+        return Rough()
     w, _ = exact_steps(some.penalised(ElasticNet(0.0, l2)), steps, seed)
-    return _shortened(model, w) if brief else w, steps / model.n
+    w, t = _shortened(model, w) if brief else (w, None)
+    return Rough(w, t, steps / model.n)
 
 
 def spread(n: int, count: int, seed: int) -> NDArray[np.intp]:
     """`count` of n indices in order: a random one out of each of so many stretches."""
     ends = np.arange(count + 1, dtype=np.int64) * n // count
-    return np.random.default_rng(seed).integers(ends[:-1], ends[1:])
+    places = np.random.default_rng(seed).random(count)
+    return ends[:-1] + (places * np.diff(ends)).astype(np.int64)
 
 
-def _shortened(model: LinearModel, w: FloatArray) -> FloatArray:
-    """w, or the part of it at which P(w, 0) stops falling, as a secant of its slope has it."""
+def _shortened(model: LinearModel, w: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """w, or the part of it at which P(w, 0) stops falling, as a secant of its slope has it; and Aw."""
     terms, t = model.problem.terms, model.problem.product(w)
     ends = (terms.subgradients(at) for at in (np.zeros_like(t), t))
     first, last = (np.einsum("ik,ik->k", y, t) / model.total for y in ends)
     last += model.penalty.l2 * np.einsum("jk,jk->k", w, w)
-    return w * np.where((first < 0) & (last > 0), first / np.where(last > first, first - last, -1.0), 1.0)
+    part = np.where((first < 0) & (last > 0), first / np.where(last > first, first - last, -1.0), 1.0)
+    return w * part, t * part
 
 
 def exact_steps(model: LinearModel, steps: int, seed: int) -> tuple[FloatArray, FloatArray]:

@@ -20,7 +20,7 @@ from coordwise.fitting.krylov import FIRST, GRAM, krylov
 from coordwise.fitting.model import Candidate, LinearModel
 from coordwise.fitting.newton import FEW, newton
 from coordwise.fitting.proximal import Descent
-from coordwise.fitting.rough import rough_start
+from coordwise.fitting.rough import Rough, rough_start
 from coordwise.fitting.secant import Secant
 from coordwise.fitting.semismooth import Semismooth
 from coordwise.fitting.trial import Trial
@@ -140,16 +140,16 @@ def _newton(model: LinearModel, options: Options) -> Outcome:
         outcome = _follow(model, options, unpenalised(model, options.tol, most=options.max_passes, start=options.start))
         gone = np.isinf(outcome.found.gap) & (outcome.found.value <= np.finfo(float).eps * model.scale)
         return replace(outcome, status=Status.DIVERGED) if gone.any() else outcome
-    w, cost = (None, 0.0) if options.start is not None else rough_start(model, seed_of(options.random_state))
-    steps = newton(model, options.tol, start=options.start, w=w)
-    return replace(_follow(model, options, steps, min(options.max_passes, 200)), part=cost)
+    rough = Rough() if options.start is not None else rough_start(model, seed_of(options.random_state))
+    steps = newton(model, options.tol, start=options.start, w=rough.w, t=rough.t)
+    return replace(_follow(model, options, steps, min(options.max_passes, 200)), part=rough.passes)
 
 
 def _interior(model: LinearModel, options: Options) -> Outcome:
-    w, cost = (None, 0.0) if options.start is not None else rough_start(model, seed_of(options.random_state))
-    steps = interior(model, options.tol, start=options.start, w=w)
+    rough = Rough() if options.start is not None else rough_start(model, seed_of(options.random_state))
+    steps = interior(model, options.tol, start=options.start, w=rough.w)
     outcome = _follow(model, options, steps, min(options.max_passes, 200))
-    return _finished(model, options, replace(outcome, part=cost))
+    return _finished(model, options, replace(outcome, part=rough.passes))
 
 
 def _krylov(model: LinearModel, options: Options) -> Outcome:
