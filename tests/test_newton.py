@@ -169,10 +169,10 @@ def test_samples_on_the_far_wrong_side_do_not_hold_up_the_others(monkeypatch, si
         A[few, 4 + j] = size
         b[few] = np.where(np.arange(20) % 2, 1.0, -1.0)
     model = LinearModel(cw.ERM(A, b, loss="logistic", lam=1e-4), False)
-    begin, best = model.from_primal(w), list(newton(model, 1e-12))[-1].value
+    best = list(newton(model, 1e-12))[-1].value
 
     def steps():
-        return sum(bool(found.value > best + 1e-6 * model.scale) for found in newton(model, 1e-8, start=begin))
+        return sum(bool(found.value > best + 1e-6 * model.scale) for found in newton(model, 1e-8, w=w))
 
     led = steps()
     monkeypatch.setattr(module, "aimed", lambda t, y: np.zeros_like(t))
@@ -214,6 +214,20 @@ def test_dual_variables_of_a_step_lead_to_the_point_it_leads_to(monkeypatch, los
     taken = module._Output(model, 0).step(module._here(model, w, c, t, model.value(w, t)))
     residual = model.problem.moments(taken.y) + model.penalty.l2 * (w - full[-1].u[:, None])
     assert np.abs(residual).max() <= 1e-12 * max(1.0, np.abs(w).max())
+
+
+@pytest.mark.parametrize(("tol", "size", "again"), [(1e-3, 1.0, 0), (1e-12, 1.0, 1), (1e-3, 1e9, 1)])
+def test_certificates_are_computed_again_where_rounding_errors_may_matter(monkeypatch, tol, size, again):
+    model = model_of(lam=1e-3)
+    monkeypatch.setattr(module, "WORSE", np.inf)
+    calls = []
+    recertified = LinearModel.recertified
+    monkeypatch.setattr(LinearModel, "recertified", lambda *a: (calls.append(1), recertified(*a))[1])
+    found = list(newton(model, tol, w=size * np.ones((30, 1))))[-1]
+    assert len(calls) == again
+    exact = recertified(model, found)
+    assert exact.gap <= tol * model.scale
+    np.testing.assert_allclose(exact.value, found.value, rtol=0, atol=1e-5 * tol * model.scale[0] + 1e-15)
 
 
 def test_steps_that_do_not_descend_end_where_the_line_is_flat(monkeypatch):

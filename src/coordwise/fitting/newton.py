@@ -24,6 +24,7 @@ FAR = 5e-3  # times P(0, 0): after steps that gain as much, the next one leads s
 WORSE = 1.0  # times P(0, 0): a start is not used that is worse than this
 MOST = 4.0  # times the goal: what a step that leads samples across may gain for that, as measured
 FALL = 1e3  # times the goal: what a step may gain for its dual variables to be looked at
+NOTHING = 1e-6  # times the goal
 NEAR = 1e-3  # the same, times P(0, 0), where nothing else leads to a gap
 
 
@@ -54,7 +55,8 @@ def newton(
     """
     here, best = _begun(model, start, w, t)
     yield best
-    outputs = [_Output(model, k) for k in range(model.outputs)]
+    outputs = [_Output(model, k, aims=start is None) for k in range(model.outputs)]
+    rounding = _Rounding(here)
     dual = best.gap - best.value  # the smallest D(y) so far
     y = best.y
     while (active := best.gap > tol * model.scale).any():
@@ -76,13 +78,31 @@ def newton(
             found = here.candidate(model, at_any_cost=any(step.shortened for step in steps.values()))
             best = found.better(best)
             y, dual = lower_of(y, dual, found.y, found.gap - value)
-        if np.all(best.gap <= tol * model.scale):  # scores that were updated carry rounding
+        rounding.add(t)
+        if np.all(best.gap <= tol * model.scale) and rounding.matters(here, tol, model):
             exact = model.recertified(best)
             if not np.all(exact.gap <= tol * model.scale):
                 here = _here(model, best.w, best.c, model.scores(best.w, best.c), exact.value)
                 exact = here.candidate(model).better(exact)
             best = exact
         yield best
+
+
+class _Rounding:
+    """Scores that are updated, not computed from w, carry the rounding errors of all that they have been."""
+
+    def __init__(self, here: _Here) -> None:
+        self.error = 0.0
+        self.add(here.t)
+
+    def add(self, t: FloatArray) -> None:
+        """Scores have become t."""
+        self.error += float(np.finfo(float).eps * max(t.max(), -t.min()))
+
+    def matters(self, here: _Here, tol: float, model: LinearModel) -> bool:
+        """Whether it may change P by more than a millionth of tol * scale; `here` is near enough for slopes."""
+        slopes = np.abs(here.y).sum(axis=0) / model.total
+        return bool(np.any(self.error * slopes > NOTHING * tol * model.scale))
 
 
 class _Here(NamedTuple):
@@ -172,10 +192,10 @@ class _Quadratic(NamedTuple):
 class _Output:
     """Steps of one output."""
 
-    def __init__(self, model: LinearModel, k: int) -> None:
+    def __init__(self, model: LinearModel, k: int, *, aims: bool = True) -> None:
         self.model, self.k, self.terms = model, k, model.terms(k)
         self.ends = None if model.loss.shape.logistic else model.loss.domain(model.b[:, k : k + 1], model.s)
-        self.aims = bool(model.loss.shape.logistic)  # the next step, by curvatures that lead samples across
+        self.aims = aims and bool(model.loss.shape.logistic)  # the next step, by curvatures that lead samples across
 
     def step(self, at: _Here) -> _Taken:
         """A step from a point."""
