@@ -2,6 +2,7 @@
 // milliseconds, which is longer than most loops over rows take; one that waits can be woken elsewhere.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -44,9 +45,9 @@ class Team {
   bool work(std::size_t parts, const std::function<void(std::size_t)>& task) {
     std::unique_lock<std::mutex> mine(busy_, std::try_to_lock);
     if (!mine.owns_lock()) return false;
-    const int here = processor();
-    std::size_t given = 1;
-    for (; given < parts && grown_to(given); ++given) members_[given - 1]->offer(&task, given, here);
+    const std::size_t given = 1 + grown_to(parts - 1);
+    const Places places(given - 1);
+    for (std::size_t part = 1; part < given; ++part) members_[part - 1]->offer(&task, part, places);
     task(0);
     for (std::size_t part = parts; part-- > 1;) {
       if (part >= given || members_[part - 1]->taken_back()) task(part);
@@ -56,11 +57,29 @@ class Team {
   }
 
  private:
+  // Where members are to run: on any processor that the caller may use but its own, if there are enough of them. They
+  // may be woken on that one if they were there last, and wait until the caller is done, while others are idle.
+  struct Places {
+    explicit Places(std::size_t members) {
+#if defined(__linux__)
+      const int here = sched_getcpu();
+      known = members > 0 && here >= 0 && sched_getaffinity(0, sizeof set, &set) == 0;
+      if (known && std::size_t(CPU_COUNT(&set)) > members) CPU_CLR(here, &set);
+#else
+      (void)members;
+#endif
+    }
+#if defined(__linux__)
+    cpu_set_t set;
+    bool known;
+#endif
+  };
+
   class Member {
    public:
     Member() : thread_([this] { serve(); }) {}
-    void offer(const std::function<void(std::size_t)>* task, std::size_t part, int caller) {
-      keep_off(caller);
+    void offer(const std::function<void(std::size_t)>* task, std::size_t part, const Places& places) {
+      go_to(places);
       task_ = task, part_ = part;
       turn(State::offered);
     }
@@ -108,17 +127,13 @@ class Team {
       __builtin_ia32_pause();
 #endif
     }
-    // Any processor but the caller's, of those that the caller may use: it may be woken there, if it was there last,
-    // and wait until the caller is done, while others are idle.
-    void keep_off(int caller) {
-      if (caller == off_) return;
-      off_ = caller;
+    void go_to(const Places& places) {
 #if defined(__linux__)
-      cpu_set_t allowed;
-      if (caller < 0 || sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
-      CPU_CLR(caller, &allowed);
-      if (CPU_COUNT(&allowed) == 0) CPU_SET(caller, &allowed);  // there is no other
-      pthread_setaffinity_np(thread_.native_handle(), sizeof allowed, &allowed);
+      if (!places.known || (places_known_ && CPU_EQUAL(&places.set, &places_))) return;
+      places_known_ = pthread_setaffinity_np(thread_.native_handle(), sizeof places.set, &places.set) == 0;
+      places_ = places.set;
+#else
+      (void)places;
 #endif
     }
     std::mutex mutex_;
@@ -126,18 +141,12 @@ class Team {
     std::atomic<State> state_{State::idle};
     const std::function<void(std::size_t)>* task_ = nullptr;
     std::size_t part_ = 0;
-    int off_ = -1;
+#if defined(__linux__)
+    cpu_set_t places_;
+    bool places_known_ = false;
+#endif
     std::thread thread_;  // the last, since it uses the others; never joined, as the team is never deleted
   };
-
-  // Where the calling thread is; -1 if that is not known.
-  static int processor() {
-#if defined(__linux__)
-    return sched_getcpu();
-#else
-    return -1;
-#endif
-  }
 
   static long process() {
 #if defined(_WIN32)
@@ -147,13 +156,14 @@ class Team {
 #endif
   }
 
-  // Whether there are so many members now.
-  bool grown_to(std::size_t count) {
+  // How many members there are now, as many as asked for if there are threads to be had.
+  std::size_t grown_to(std::size_t count) {
+    members_.reserve(count);
     try {
       while (members_.size() < count) members_.push_back(std::make_unique<Member>());
-    } catch (const std::system_error&) {  // no more threads to be had
+    } catch (const std::system_error&) {
     }
-    return members_.size() >= count;
+    return std::min(members_.size(), count);
   }
 
   const long process_ = process();

@@ -108,8 +108,8 @@ def test_a_rough_start_of_samples_without_weight():
     weights = np.zeros(4000)
     weights[:3] = 1.0  # hardly ever drawn
     for seed in range(5):
-        w, *_ = rough_start(model_of(weights=weights), seed)
-        assert w is None or np.all(np.isfinite(w))
+        w, _, passes = rough_start(model_of(weights=weights), seed)
+        assert (w is None and passes == 0) or np.all(np.isfinite(w))
     assert fit(model_of(weights=weights), tol=1e-6, strategy="newton").converged
 
 
@@ -117,8 +117,8 @@ def test_samples_that_are_too_small_without_the_others_are_no_start():
     weights = np.full(4000, 1e-150)
     weights[7] = 1.0
     for seed in range(5):
-        w, *_ = rough_start(model_of(weights=weights), seed)
-        assert w is None or np.all(np.isfinite(w))
+        w, _, passes = rough_start(model_of(weights=weights), seed)
+        assert (w is None and passes == 0) or np.all(np.isfinite(w))
     assert fit(model_of(weights=weights), tol=1e-6, strategy="newton").converged
 
 
@@ -211,7 +211,7 @@ def test_dual_variables_of_a_step_lead_to_the_point_it_leads_to(monkeypatch, los
         return times(self, length)
 
     monkeypatch.setattr(module._Step, "times", watched)
-    taken = module._Output(model, 0).step(module._here(model, w, c, t, model.value(w, t)))
+    taken = module._Output(model, 0, rough=True).step(module._here(model, w, c, t, model.value(w, t)))
     residual = model.problem.moments(taken.y) + model.penalty.l2 * (w - full[-1].u[:, None])
     assert np.abs(residual).max() <= 1e-12 * max(1.0, np.abs(w).max())
 
@@ -228,6 +228,20 @@ def test_certificates_are_computed_again_where_rounding_errors_may_matter(monkey
     exact = recertified(model, found)
     assert exact.gap <= tol * model.scale
     np.testing.assert_allclose(exact.value, found.value, rtol=0, atol=1e-5 * tol * model.scale[0] + 1e-15)
+
+
+def test_rounding_errors_of_features_that_cancel_are_counted():
+    rng = np.random.default_rng(2183)
+    size = 10 ** rng.uniform(-8, -3)
+    rng.uniform(-12, -5)
+    l2 = 10 ** rng.uniform(-18, -8)
+    rng.choice(3)
+    x, z = rng.standard_normal((200, 2)), rng.standard_normal((200, 2))
+    b = np.sign(z @ [1, -1] + x @ [1, 1] + rng.standard_normal(200))
+    model = LinearModel(cw.ERM(np.hstack([x, x + size * z]), b, loss="logistic", lam=l2), True)
+    found = fit(model, tol=2.966e-9, strategy="newton")
+    if found.converged:
+        assert model.recertified(found.candidate).gap <= 2.966e-9 * model.scale
 
 
 def test_steps_that_do_not_descend_end_where_the_line_is_flat(monkeypatch):
@@ -269,18 +283,18 @@ def test_steps_along_exponential_tails_are_stretched(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("fall", "first"),
+    ("fall", "first", "jump"),
     [
-        (lambda x: 1 - x / 1.5, 1.0),
-        (lambda x: 1 - 3 * x, 1.0),
-        (lambda x: 2 - 1e3 * x, 2.0),
-        (lambda x: np.exp(-x) - 1e-3, 1 - 1e-3),
-        (lambda x: 1 - np.exp(30 * x - 5), 1 - np.exp(-5)),  # rises steeply
-        (lambda x: np.float64(1.0) if x < 0.2 else -1e300 * x, 1.0),  # and at once
-        (lambda x: 1 - 5 * x if x < 0.5 else np.nan, 1.0),
+        (lambda x: 1 - x / 1.5, 1.0, None),
+        (lambda x: 1 - 3 * x, 1.0, None),
+        (lambda x: 2 - 1e3 * x, 2.0, None),
+        (lambda x: np.exp(-x) - 1e-3, 1 - 1e-3, None),
+        (lambda x: 1 - np.exp(30 * x - 5), 1 - np.exp(-5), None),  # rises steeply
+        (lambda x: np.float64(1.0) if x < 0.2 else -1e300 * x, 1.0, 0.2),  # and at once
+        (lambda x: 1 - 5 * x if x < 0.5 else np.nan, 1.0, None),
     ],
 )
-def test_a_line_is_followed_to_where_it_is_flat(fall, first):
+def test_a_line_is_followed_to_where_it_is_flat(fall, first, jump):
     looked = []
 
     def watched(x):
@@ -289,7 +303,7 @@ def test_a_line_is_followed_to_where_it_is_flat(fall, first):
 
     length = flattest(watched, first)
     assert len(looked) <= 13
-    assert abs(fall(length)) <= 0.1 * first or length == pytest.approx(0.2, rel=0.5)
+    assert abs(fall(length)) <= 0.1 * first if jump is None else length == pytest.approx(jump, rel=0.5)
 
 
 def test_a_full_step_is_taken_if_it_will_do_and_a_line_without_end_is_left():
@@ -297,6 +311,7 @@ def test_a_full_step_is_taken_if_it_will_do_and_a_line_without_end_is_left():
     assert flattest(lambda x: 1 - 0.95 * x, 1.0) == 1
     assert flattest(lambda x: np.exp(-x), 1.0) == 4  # e^-4 is less than a tenth
     assert flattest(lambda x: 1.0, 1.0) == 64  # a straight line has no minimum
+    assert flattest(lambda x: -1e-20, -1e-20) == 1  # and what does not fall has no length
 
 
 @pytest.mark.parametrize("loss", SMOOTH)

@@ -2,8 +2,8 @@
 
 Conjugate gradients over the features minimise P over the vectors they have seen. On the way they compute r = b - Aw and
 A'r, which is what D(y) needs at the dual variables y = -r; its value there is spoiled by weak penalties, |grad P|^2/(2
-l2) above its minimum, and goes up and down. But D is quadratic: the best point on the line through the best y so far
-and the new one is known without another product. (This smoothing makes the residuals of a minimal residual method of
+l2) above its minimum, and goes up and down. But D is quadratic: the best point between the best y so far and the new
+one is known without another product. (This smoothing makes the residuals of a minimal residual method of
 those of conjugate gradients: R. Weiss, Parameter-Free Iterative Linear Solvers, 1996.) So the gap P(w_k) + D(y_k) falls
 from step to step and costs nothing, and nobody has to take steps over the samples: y is in the same space.
 
@@ -183,8 +183,8 @@ class _Run:
     def _mix(self, x: FloatArray, image: FloatArray) -> None:
         """Go to the best point between the present x and another one, whose B'x is `image`.
 
-        Beyond them there would be nothing to gain but by rounding errors, once x is as good as it gets: differences of
-        two points are then of no direction, and B'x does not belong to x after a long step along them.
+        Beyond them there is next to nothing to gain, and once x is as good as it gets, rounding errors lead there:
+        differences of two points are then of no direction, and B'x does not belong to x after a long step along them.
         """
         change, moved = x - self.x, image - self.image
         curvature = _dots(change, change) + _dots(moved, moved) / self.shift

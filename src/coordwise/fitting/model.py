@@ -21,7 +21,7 @@ from coordwise.validation import FloatArray
 
 __all__ = ["Candidate", "LinearModel", "lower_of"]
 
-ROUGH = 0.02  # how far a rough intercept may be off, relative to it
+ROUGH = 0.02  # how far a rough intercept may be off, relative to it or to a fiftieth of the scores
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,8 +166,9 @@ class LinearModel:
             if self.loss.name == "squared":
                 s = np.ones(self.n) if self.weights is None else self.weights
                 return np.asarray((s @ (self.b - t)) / self.total)
+            used = slice(None) if self.weights is None else self.weights > 0
             for k in range(self.outputs):
-                size = max(float(np.max(np.abs(t[:, k]))), float(np.max(np.abs(self.b[:, k]))))
+                size = max(float(np.max(np.abs(t[used, k]))), float(np.max(np.abs(self.b[used, k]))), 1e-290)
                 found[k] = _root(lambda c, k=k: self._slope(t[:, k] + c, k), size, ROUGH if rough else 1e-15)
         return found
 
@@ -286,7 +287,7 @@ def _root(increasing: Any, size: float, rtol: float) -> float:
         if there == 0:
             return far
         if (there > 0) != (here > 0):
-            least = rtol * max(abs(near), abs(far), size if rtol < ROUGH else 0.0)
+            least = rtol * max(abs(near), abs(far), 1e-6 * size)
             return float(brentq(increasing, near, far, xtol=least, rtol=max(rtol, 8.9e-16), maxiter=200))
         near, step = far, 4 * step
     return near  # it never crosses: all labels are equal, say

@@ -18,14 +18,14 @@ __all__ = ["FEW", "direction", "factored", "majorant", "newton"]
 FEW = 1000  # features (or samples) for which a dense Gram matrix is cheap
 SHORT = 1 / 8  # a step of less than this came from curvatures that say little about the loss
 LITTLE = 1e-4  # of what the slope at its begin promises: what a step has to gain
-HALF = 1 / 2  # its dual variables say little about the point that is reached
+HALF = 1 / 2  # dual variables of one of at most this say little about the point that is reached
 RIGHT = 1.0  # how far on the right side a logistic loss is to end up that is on the wrong one
 FAR = 5e-3  # times P(0, 0): after steps that gain as much, the next one leads samples across
 WORSE = 1.0  # times P(0, 0): a start is not used that is worse than this
 MOST = 4.0  # times the goal: what a step that leads samples across may gain for that, as measured
 FALL = 1e3  # times the goal: what a step may gain for its dual variables to be looked at
-NOTHING = 1e-6  # times the goal
 NEAR = 1e-3  # the same, times P(0, 0), where nothing else leads to a gap
+NOTHING = 1e-6  # times the goal: what rounding errors may change
 
 
 def newton(
@@ -41,10 +41,10 @@ def newton(
     It begins with `start`, or with weights w (d x K) and t = Aw if that is known, unless zeros are better.
 
     On the logistic loss a step ends where P stops falling: where losses have become exponentials, a full step moves
-    their scores by 1 only. Far from the solution samples on the wrong side get the curvatures that lead them across
-    (`aimed`). Steps on other losses, which are quadratic in parts, do so only if full ones do not descend. Steps that
-    become short came from curvatures which say little about the losses. Then these are the curvatures of parabolas that
-    lie above the losses.
+    their scores by 1 only. Far from the solution, after a rough start, samples on the wrong side get the curvatures
+    that lead them across (`aimed`). Steps on other losses, which are quadratic in parts, do so only if full ones do not
+    descend. Steps that become short came from curvatures which say little about the losses. Then these are the
+    curvatures of parabolas that lie above the losses.
 
     A step (u, e) from scores t leads to dual variables as well: y_i = s_i phi'(t_i) - h_i (<a_i, u> + e), where h_i are
     the curvatures it was computed with. By the equations of the step, -(1/W) A'y is l2 (w - u) and sum_i y_i = 0: weak
@@ -55,8 +55,8 @@ def newton(
     """
     here, best = _begun(model, start, w, t)
     yield best
-    outputs = [_Output(model, k, aims=start is None) for k in range(model.outputs)]
-    rounding = _Rounding(here)
+    outputs = [_Output(model, k, rough=start is None and w is not None) for k in range(model.outputs)]
+    rounding = _Rounding(model, here)
     dual = best.gap - best.value  # the smallest D(y) so far
     y = best.y
     while (active := best.gap > tol * model.scale).any():
@@ -78,8 +78,8 @@ def newton(
             found = here.candidate(model, at_any_cost=any(step.shortened for step in steps.values()))
             best = found.better(best)
             y, dual = lower_of(y, dual, found.y, found.gap - value)
-        rounding.add(t)
-        if np.all(best.gap <= tol * model.scale) and rounding.matters(here, tol, model):
+        rounding.add(w, c, *(step.taken for step in steps.values()))
+        if np.all(best.gap <= tol * model.scale) and rounding.matters(here, tol):
             exact = model.recertified(best)
             if not np.all(exact.gap <= tol * model.scale):
                 here = _here(model, best.w, best.c, model.scores(best.w, best.c), exact.value)
@@ -89,20 +89,24 @@ def newton(
 
 
 class _Rounding:
-    """Scores that are updated, not computed from w, carry the rounding errors of all that they have been."""
+    """How far scores that are updated, not computed from w, may be from Aw + c by rounding."""
 
-    def __init__(self, here: _Here) -> None:
+    def __init__(self, model: LinearModel, here: _Here) -> None:
+        self.model = model
+        self.reach = math.sqrt(float(model.problem.rows("rows").norms2().max()))  # the longest sample
         self.error = 0.0
-        self.add(here.t)
+        self.add(here.w, here.c)
 
-    def add(self, t: FloatArray) -> None:
-        """Scores have become t."""
-        self.error += float(np.finfo(float).eps * max(t.max(), -t.min()))
+    def add(self, w: FloatArray, c: FloatArray, *steps: _Step) -> None:
+        """Weights and intercepts have become w and c, by steps."""
+        sizes = [self.reach * np.linalg.norm(w) + np.abs(c).max()]
+        sizes += [self.reach * np.linalg.norm(step.u) + abs(step.e) for step in steps]
+        self.error += float(np.finfo(float).eps * sum(sizes))
 
-    def matters(self, here: _Here, tol: float, model: LinearModel) -> bool:
-        """Whether it may change P by more than a millionth of tol * scale; `here` is near enough for slopes."""
-        slopes = np.abs(here.y).sum(axis=0) / model.total
-        return bool(np.any(self.error * slopes > NOTHING * tol * model.scale))
+    def matters(self, here: _Here, tol: float) -> bool:
+        """Whether that may change P by more than a millionth of tol * scale; `here` is near enough for slopes."""
+        slopes = np.abs(here.y).sum(axis=0) / self.model.total
+        return bool(np.any(self.error * slopes > NOTHING * tol * self.model.scale))
 
 
 class _Here(NamedTuple):
@@ -167,7 +171,7 @@ class _Taken(NamedTuple):
     y: FloatArray
     gain: float
     inside: bool  # whether y is in its domain without help
-    aimed: bool  # whether its curvatures were not those of the losses
+    aimed: bool  # whether its curvatures were not those of the losses alone
     shortened: bool  # then y says little about the point that was reached
 
     def worth_asking(self, tol: float, scale: float, *, alone: bool) -> bool:
@@ -192,10 +196,11 @@ class _Quadratic(NamedTuple):
 class _Output:
     """Steps of one output."""
 
-    def __init__(self, model: LinearModel, k: int, *, aims: bool = True) -> None:
+    def __init__(self, model: LinearModel, k: int, *, rough: bool) -> None:
         self.model, self.k, self.terms = model, k, model.terms(k)
         self.ends = None if model.loss.shape.logistic else model.loss.domain(model.b[:, k : k + 1], model.s)
-        self.aims = aims and bool(model.loss.shape.logistic)  # the next step, by curvatures that lead samples across
+        self.rough = rough  # whether it began far from the solution, but not at 0, where no sample is on a side
+        self.aims = rough and bool(model.loss.shape.logistic)  # the next step, by curvatures that lead samples across
 
     def step(self, at: _Here) -> _Taken:
         """A step from a point."""
@@ -235,14 +240,15 @@ class _Output:
             return (length, there) if descends(length) else halved(lambda x: value(full.times(x)), here, -slope)
 
         def taken(quadratic: _Quadratic, full: _Step, slope: float, length: float, there: float) -> _Taken:
-            self.aims = model.loss.shape.logistic and (length < 1 or here - there >= FAR * model.scale[self.k])
+            far = self.rough and here - there >= FAR * model.scale[self.k]
+            self.aims = model.loss.shape.logistic and (far or length < 1)
             dual = y - quadratic.curvature[:, None] * full.move
             inside = self.ends is None or not (np.any(dual < self.ends[0]) or np.any(dual > self.ends[1]))
-            return _Taken(full.times(length), there, dual, slope / 2, inside, aims, length <= HALF)
+            return _Taken(full.times(length), there, dual, slope / 2, inside, other_curvatures, length <= HALF)
 
-        aims = self.aims
+        other_curvatures = self.aims
         curvature = self.terms.second_derivative(t)[:, 0]
-        quadratic = self._model(np.maximum(curvature, aimed(t[:, 0], y[:, 0])) if aims else curvature)
+        quadratic = self._model(np.maximum(curvature, aimed(t[:, 0], y[:, 0])) if self.aims else curvature)
         full, slope = towards(quadratic)
         length, there = searched(full, slope)
         if length < SHORT:
@@ -252,6 +258,7 @@ class _Output:
             part, lower = searched(other, steep)
             if lower < there or not np.isfinite(there):
                 quadratic, full, slope, length, there = safe, other, steep, part, lower
+                other_curvatures = True
         return taken(quadratic, full, slope, length, there)
 
     def _model(self, curvature: FloatArray) -> _Quadratic:

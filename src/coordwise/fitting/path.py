@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,10 +34,9 @@ class Point:
     converged: bool
 
 
-def path(model: LinearModel, penalties: Iterable[ElasticNet], **options: Any) -> Iterator[Fit]:
+def path(model: LinearModel, penalties: Sequence[ElasticNet], **options: Any) -> Iterator[Fit]:
     """Fits of the model with one penalty after the other; `options` are those of `fit`."""
     start: Candidate | None = options.pop("start", None)
-    penalties = list(penalties)
     for penalty in penalties:
         found = fit(model.penalised(penalty), start=start, alone=len(penalties) == 1, **options)
         start = found.candidate

@@ -82,12 +82,15 @@ def _met(model: LinearModel, found: Candidate, tol: float) -> bool:
 def _gram(model: LinearModel, options: Options) -> Outcome:
     late = None if np.isinf(options.limit) else lambda: time.perf_counter() > options.limit
     none = model.penalty.l1 == 0 and model.penalty.l2 == 0
+    plain = model.penalty.l1 == 0 and not model.penalty.positive
     if none:
         found, steps = nonnegative(model, most=options.max_passes, late=late)
     else:
         try:
             found, steps = gram_solution(model, options.tol, options.start, most=options.max_passes, late=late)
         except np.linalg.LinAlgError:  # positive definite, but for rounding
+            if not plain:
+                raise
             return _krylov(model, options)
     try:
         asked = options.callback is not None and says_stop(options.callback(_progress(model, found, steps)))
@@ -100,7 +103,6 @@ def _gram(model: LinearModel, options: Options) -> Outcome:
     if none or steps >= options.max_passes:
         return Outcome(found, Status.MAX_PASSES, [], steps)
     # A Gram matrix squares the condition number: finish on the data themselves.
-    plain = model.penalty.l1 == 0 and not model.penalty.positive
     finish = (_newton if model.d <= min(FEW, model.n) else _krylov) if plain else _working_set
     better = finish(model, replace(options, start=found, max_passes=options.max_passes - steps))
     return replace(better, found=better.found.better(found), steps=better.steps + steps)

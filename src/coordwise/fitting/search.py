@@ -24,9 +24,12 @@ def halved(value: Callable[[float], float], here: float, slope: float) -> tuple[
 def flattest(fall: Callable[[float], float], first: float) -> float:
     """Where a convex function falls or rises at no more than a tenth of its rate `first` at 0, or about there.
 
-    That is 1 if it will do. Else lengths are doubled until the function rises, up to LONGEST; between where it falls
-    and where it rises it is looked for by false position.
+    That is 1 if it will do, or if it does not fall at 0. Else lengths are doubled until the function rises, up to
+    LONGEST; between where it falls and where it rises it is looked for by false position.
+
     """
+    if not first > 0:
+        return 1.0
     low, high, falls, rises, side = 0.0, math.inf, first, math.nan, 0
     length, now = 1.0, fall(1.0)
     for _ in range(MOST):
