@@ -1,4 +1,4 @@
-"""Newton's method for few features: where it begins, what its steps foresee, and the Gram matrices it needs."""
+"""Newton's method for few features: where it begins, where its steps lead and end, and the Gram matrices it needs."""
 
 import itertools
 
@@ -240,8 +240,8 @@ def test_rounding_errors_of_features_that_cancel_are_counted():
     b = np.sign(z @ [1, -1] + x @ [1, 1] + rng.standard_normal(200))
     model = LinearModel(cw.ERM(np.hstack([x, x + size * z]), b, loss="logistic", lam=l2), True)
     found = fit(model, tol=2.966e-9, strategy="newton")
-    if found.converged:
-        assert model.recertified(found.candidate).gap <= 2.966e-9 * model.scale
+    claimed = np.maximum(found.gap, 2.966e-9 * model.scale)
+    assert model.recertified(found.candidate).gap <= (1 + 1e-6) * claimed
 
 
 def test_steps_that_do_not_descend_end_where_the_line_is_flat(monkeypatch):
