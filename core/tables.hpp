@@ -100,6 +100,38 @@ inline void sums(const Terms& of, const double* t, bool conjugate, std::size_t t
   }
 }
 
+// out = sum_i scale * s_i phi'(t_i + length way_i; c_i) way_i, and the same of phi'' way_i^2 if it is asked for: slope
+// and curvature of the sum of the terms of one column along a line.
+inline void along(const Terms& of, const double* t, const double* way, double length, bool second, std::size_t threads,
+                  double* out) {
+  const Piecewise pieces(of.term);
+  const std::size_t parts = worth_starting(threads, of.rows, 4096);  // one is asked for after the other
+  const std::size_t asked = second ? 2 : 1;
+  std::vector<double> found(2 * parts);
+  in_parts(of.rows, parts, [&](std::size_t part, std::uint32_t from, std::uint32_t to) {
+    Batch in;
+    double terms[batch], weighted[batch] = {};
+    SideBySide sum[2];
+    for (std::size_t i = from; i < to; i += batch) {
+      const std::size_t count = std::min(to - i, batch);
+      fill(of, t, i, 1, count, in);
+      for (std::size_t e = 0; e < count; ++e) in.t[e] += length * way[i + e];
+      for (std::size_t which = 0; which < asked; ++which) {
+        evaluate(of.term, pieces, in, which == 1 ? Ask::curvature : Ask::derivative, terms);
+        for (std::size_t e = 0; e < count; ++e) weighted[e] = terms[e] * (which == 1 ? way[i + e] : 1.0) * way[i + e];
+        std::fill(weighted + count, weighted + batch, 0.0);
+        widest<AddUp>(static_cast<const double*>(weighted), &sum[which]);
+      }
+    }
+    for (std::size_t which = 0; which < asked; ++which) found[2 * part + which] = sum[which].get();
+  });
+  for (std::size_t which = 0; which < asked; ++which) {
+    Sum sum;
+    for (std::size_t part = 0; part < parts; ++part) sum.add(found[2 * part + which]);
+    out[which] = sum.get();
+  }
+}
+
 // For terms of scale 1: see corner.hpp; away is how far x is from there.
 inline void corners(const Terms& of, const double* x, const double* t, double* slope, double* away, double* there) {
   for (std::size_t e = 0; e < of.rows * of.columns; ++e) {

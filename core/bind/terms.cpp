@@ -82,7 +82,19 @@ void bind_terms(nb::module_& m) {
             sums(terms, t.data(), conjugate, threads, out.data());
           },
           nb::arg("t"), nb::arg("centers").none(), nb::arg("weights").none(), nb::arg("conjugate"), nb::arg("threads"),
-          nb::arg("out"));
+          nb::arg("out"))
+      .def(
+          "along",
+          [](const Term& self, Table t, Table way, double length, std::optional<Table> centers,
+             std::optional<Vector> weights, std::size_t threads, Out<double, 1> out) {
+            const Terms terms = table_of(self, t, centers, weights);
+            require(terms.columns == 1 && way.shape(0) == terms.rows && way.shape(1) == 1, "a line has one column");
+            require(out.shape(0) == 1 || out.shape(0) == 2, "output has the wrong length");
+            nb::gil_scoped_release release;
+            along(terms, t.data(), way.data(), length, out.shape(0) == 2, threads, out.data());
+          },
+          nb::arg("t"), nb::arg("way"), nb::arg("length"), nb::arg("centers").none(), nb::arg("weights").none(),
+          nb::arg("threads"), nb::arg("out"));
 }
 
 }  // namespace coordwise::binding

@@ -116,6 +116,18 @@ class Terms:
         self.core.sums(y, self.centers, self.weights, True, self.threads, out)
         return out
 
+    def slope(self, t: FloatArray, way: FloatArray, length: float) -> float:
+        """d/dl of the sum over i of scale * s_i phi(t_i + l way_i; c_i) at l = length, for one output (N x 1)."""
+        out = np.empty(1)
+        self.core.along(t, way, length, self.centers, self.weights, self.threads, out)
+        return float(out[0])
+
+    def slope_and_curvature(self, t: FloatArray, way: FloatArray, length: float) -> tuple[float, float]:
+        """The same, and the second derivative."""
+        out = np.empty(2)
+        self.core.along(t, way, length, self.centers, self.weights, self.threads, out)
+        return float(out[0]), float(out[1])
+
     def clip(self, y: FloatArray) -> FloatArray:
         """The nearest point of the conjugates' domain."""
         low, high = self.bounds(y.shape)
@@ -141,6 +153,12 @@ class Terms:
         """Ends of the conjugates' domains."""
         centers = np.broadcast_to(0.0, shape) if self.centers is None else self.centers
         return self.shape.domain(centers, 1.0 if self.weights is None else self.weights[:, None])
+
+    def in_corner(self, y: FloatArray) -> NDArray[np.bool_]:
+        """Which y_i are in a corner of their conjugates, exactly."""
+        low, high = self.bounds(y.shape)
+        found = (y == low) | (y == high)
+        return found | (y == 0) if self.shape.kink > 0 else found
 
     def subgradients(self, t: FloatArray) -> FloatArray:
         """s_i phi'(t_i; c_i), in the domain of the conjugates to the last bit."""

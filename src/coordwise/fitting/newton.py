@@ -226,8 +226,8 @@ class _Output:
             """(length, value there)."""
 
             def fall(length: float) -> float:
-                y = self.terms.derivative(t - length * full.move)
-                return float(y[:, 0] @ full.move[:, 0]) / model.total + l2 * float((w - length * full.u) @ full.u)
+                losses = self.terms.slope(t, full.move, -length) / model.total
+                return losses + l2 * float((w - length * full.u) @ full.u)
 
             def descends(length: float) -> bool:
                 return there <= here - LITTLE * length * slope + 1e-15 * abs(here)

@@ -186,11 +186,12 @@ class _Output:
         move = model.problem.product(u[:, None]) + e
         self.passes += 1
 
+        across, squared = float(self.w @ u), float(u @ u)
+
         def along(length: float) -> tuple[float, float]:
-            t = self.t + length * move
-            slope = float(self.terms.derivative(t)[:, 0] @ move[:, 0]) / self.total
-            curvature = float(self.terms.second_derivative(t)[:, 0] @ move[:, 0] ** 2) / self.total
-            return slope + self.l2 * float(self.w @ u + length * (u @ u)), curvature + self.l2 * float(u @ u)
+            slope, curvature = self.terms.slope_and_curvature(self.t, move, length)
+            slope, curvature = slope / self.total, curvature / self.total
+            return slope + self.l2 * (across + length * squared), curvature + self.l2 * squared
 
         length = lowest(along)
         w, t = self.w + length * u, self.t + length * move

@@ -1,4 +1,4 @@
-"""Tables of piecewise losses: of any shape, with weights of 0, and at scores that are no numbers."""
+"""Tables of losses: of any shape, along lines, with weights of 0, and at scores that are no numbers."""
 
 import numpy as np
 import pytest
@@ -34,6 +34,30 @@ def test_tables_are_the_formulas_entry_by_entry(name, rows, columns):
     np.testing.assert_allclose(terms.conjugate(y), exact.sum(0), rtol=1e-12, atol=1e-13 * np.abs(exact).sum())
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("rows", [1, 256, 700, 9000])
+@pytest.mark.parametrize("name", LOSSES)
+def test_slope_and_curvature_along_a_line(name, rows, threads):
+    loss = get_loss(name)
+    t, b, s = drawn(loss, rows, 1)
+    way = np.random.default_rng(1).standard_normal((rows, 1))
+    terms = Terms(loss.shape, 0.5, b, s, threads)
+    for length in (-0.7, 0.0, 2.0):
+        at = t + length * way
+        slope, curvature = terms.slope_and_curvature(t, way, length)
+        assert terms.slope(t, way, length) == slope
+        first, second = terms.derivative(at) * way, terms.second_derivative(at) * way**2
+        assert slope == pytest.approx(float(first.sum()), rel=1e-12, abs=1e-13 * np.abs(first).sum())
+        assert curvature == pytest.approx(float(second.sum()), rel=1e-12)
+
+
+def test_a_line_has_one_column_of_the_same_length():
+    terms = Terms(Hinge().shape, 1.0, np.ones((3, 1)), None)
+    for way in (np.ones((2, 1)), np.ones((3, 2))):
+        with pytest.raises(ValueError, match="a line has one column"):
+            terms.slope(np.ones((3, 1)), way, 1.0)
+
+
 @pytest.mark.parametrize("name", PIECEWISE)
 def test_one_dual_variable_outside_makes_its_column_infinite(name):
     loss = get_loss(name)
@@ -44,6 +68,20 @@ def test_one_dual_variable_outside_makes_its_column_infinite(name):
     found = Terms(loss.shape, 1.0, b, s).conjugate(y)
     assert np.isinf(found[0])
     assert np.isfinite(found[1])
+
+
+@pytest.mark.parametrize("name", PIECEWISE)
+def test_corners_are_where_derivatives_stay(name):
+    loss = get_loss(name)
+    t, b, s = drawn(loss, 400, 2)
+    terms = Terms(loss.shape, 1.0, b, s)
+    y = terms.subgradients(t)
+    inside = ~terms.in_corner(y)
+    moved = [terms.subgradients(t + by) for by in (-1e-7, 1e-7)]
+    assert np.all((moved[0] < y)[inside] | (moved[1] > y)[inside])
+    assert terms.in_corner(y)[s == 0].all()
+    if loss.shape.corners:
+        assert terms.in_corner(y).any()
 
 
 def test_scores_that_are_no_numbers():
