@@ -45,6 +45,21 @@ void add_sparse_gram(const Rows& rows, const double* weights, const double* besi
   }
 }
 
+// Adds up what stands above and below the diagonal of a matrix (M x M), and puts it on both sides; by tiles, since a
+// column that is walked down by itself has another cache line for every entry.
+inline void fold_over(double* out, std::size_t M) {
+  constexpr std::size_t tile = 32;
+  for (std::size_t top = 0; top < M; top += tile) {
+    for (std::size_t left = top; left < M; left += tile) {
+      for (std::size_t j = top; j < std::min(top + tile, M); ++j) {
+        for (std::size_t k = std::max(left, j + 1); k < std::min(left + tile, M); ++k) {
+          out[k * M + j] = out[j * M + k] += out[k * M + j];
+        }
+      }
+    }
+  }
+}
+
 // out (M x M) = sum_i weight_i c_i c_i', c_i = (b_i, beside_i), with as many threads as asked for; each has a matrix of
 // its own.
 template <class Rows>
@@ -61,9 +76,7 @@ void gram(const Rows& rows, const double* weights, const double* beside, std::si
     for (const auto& other : others) {
       for (std::size_t e = 0; e < M * M; ++e) out[e] += other[e];
     }
-    for (std::size_t j = 0; j < M; ++j) {
-      for (std::size_t k = j + 1; k < M; ++k) out[k * M + j] = out[j * M + k] += out[k * M + j];
-    }
+    fold_over(out, M);
   } else {
     std::vector<Tiles> tiles(parts, Tiles(M));
     in_parts(rows.count(), parts, [&](std::size_t part, std::uint32_t from, std::uint32_t to) {
@@ -74,9 +87,7 @@ void gram(const Rows& rows, const double* weights, const double* beside, std::si
         for (std::size_t k = j; k < M; ++k) out[j * M + k] += part.sum[j * part.stride + k];
       }
     }
-    for (std::size_t j = 0; j < M; ++j) {
-      for (std::size_t k = j + 1; k < M; ++k) out[k * M + j] = out[j * M + k];
-    }
+    fold_over(out, M);  // nothing stands below
   }
 }
 

@@ -160,20 +160,25 @@ std::string faults(const I* places, std::size_t entries, const I* starts, std::s
 // Whether no row of a sparse matrix without faults has two entries at one place, in whatever order they are; not looked
 // into (false) if the matrix is so wide that the look costs more than sorting.
 template <class I>
-bool distinct(const I* places, const I* starts, std::size_t count, std::size_t width) {
-  if (width > 4 * static_cast<std::size_t>(starts[count])) return false;
-  std::vector<std::uint32_t> last(width, 0);  // the row, counted from 1, that had an entry there
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::uint32_t row = static_cast<std::uint32_t>(i + 1);
-    bool new_here = true;
-    for (I t = starts[i]; t < starts[i + 1]; ++t) {
-      std::uint32_t& seen = last[static_cast<std::size_t>(places[t])];
-      new_here &= seen != row;
-      seen = row;
+bool distinct(const I* places, const I* starts, std::size_t count, std::size_t width, std::size_t threads) {
+  const std::size_t most = 4 * static_cast<std::size_t>(starts[count]);  // places in all tables
+  if (width > most) return false;
+  const std::size_t parts = std::min(worth_starting(threads, count, rows_each), most / std::max<std::size_t>(width, 1));
+  std::vector<char> found(parts);
+  std::vector<std::uint32_t> tables(parts * width, 0);  // the row, counted from 1, that had an entry there
+  in_parts(count, parts, [=, &found, &tables](std::size_t part, std::uint32_t from, std::uint32_t to) {
+    std::uint32_t* last = tables.data() + part * width;
+    bool all_new = true;
+    for (std::uint32_t i = from; i < to && all_new; ++i) {
+      for (I t = starts[i]; t < starts[i + 1]; ++t) {
+        std::uint32_t& seen = last[static_cast<std::size_t>(places[t])];
+        all_new &= seen != i + 1;
+        seen = i + 1;
+      }
     }
-    if (!new_here) return false;
-  }
-  return true;
+    found[part] = all_new;
+  });
+  return std::all_of(found.begin(), found.end(), [](char all_new) { return all_new; });
 }
 
 // Whether single precision holds every value exactly (counts, indicators, rounded measurements).

@@ -37,7 +37,7 @@ def test_products_by_several_threads(store, outputs, threads):
 
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("beside", [0, 1, 9])
-@pytest.mark.parametrize("width", [1, 7, 8, 21])
+@pytest.mark.parametrize("width", [1, 7, 8, 21, 70])
 @pytest.mark.parametrize("storage", [np.asarray, np.asfortranarray, np.float32, sp.csr_array, sp.csc_array])
 def test_weighted_gram_matrix(storage, width, beside, threads):
     rng = np.random.default_rng(4)
@@ -50,6 +50,19 @@ def test_weighted_gram_matrix(storage, width, beside, threads):
     whole = whole if more is None else np.column_stack([whole, more])
     np.testing.assert_allclose(gram, whole.T @ (weights[:, None] * whole), rtol=1e-12, atol=1e-9)
     np.testing.assert_array_equal(gram, gram.T)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+@pytest.mark.parametrize("row", [None, 0, 20_000, 39_999])
+def test_entries_at_one_place_are_found_by_whichever_thread(row, threads):
+    rng = np.random.default_rng(0)
+    indices = rng.permuted(np.tile(np.arange(3, dtype=np.int32), (40_000, 1)), axis=1)
+    if row is not None:
+        indices[row, 2] = indices[row, 0]
+    A = sp.csr_array((np.ones(120_000), indices.ravel(), np.arange(0, 120_001, 3, dtype=np.int32)), shape=(40_000, 3))
+    rows = Rows(A, threads=threads)
+    assert rows.copied == (row is not None)  # then they are summed
+    np.testing.assert_array_equal(rows.dots(np.ones((3, 1)))[:, 0], np.full(40_000, 3.0))
 
 
 def test_a_gram_matrix_of_rows_that_all_weigh_nothing():

@@ -22,7 +22,8 @@ Matrix sparse(In<V, 1> values, In<I, 1> places, In<I, 1> starts, std::size_t wid
   bool canonical = true;
   const std::string wrong = faults(places.data(), places.shape(0), starts.data(), count, width, threads, canonical);
   if (!wrong.empty()) throw std::invalid_argument(wrong);
-  require(canonical || distinct(places.data(), starts.data(), count, width), "a row has two entries at one place");
+  require(canonical || distinct(places.data(), starts.data(), count, width, threads),
+          "a row has two entries at one place");
   return {SparseRows<V, I>(values.data(), places.data(), starts.data(), static_cast<std::uint32_t>(count), width),
           {nb::cast(values), nb::cast(places), nb::cast(starts)}};
 }
