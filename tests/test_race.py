@@ -16,9 +16,10 @@ from bench_cases import small_data
 from coordwise.bench.peers import Peer, by_name
 from coordwise.bench.peers.peer import TOLERANCES
 from coordwise.bench.problems import Problem
-from coordwise.bench.race import Optimum, Rules, race
+from coordwise.bench.race import Rules, race
 from coordwise.bench.report import advice, geometric_mean, skipped_lines, summarise, table_of
 from coordwise.bench.rows import Row
+from coordwise.bench.runner import Optimum
 from coordwise.bench.store import Store
 from coordwise.bench.worker import Crashed, Entrant, Field, Measured, Overdue, Refused, Worker
 
@@ -114,6 +115,23 @@ class TestRefining:
         row = race(worker, RIDGE, Rules())
         times = {s["name"]: s["times"] for s in row["solvers"]}
         assert times["near"] == pytest.approx([5.0, 5.5])
+
+    def test_the_loosest_tolerance_is_called_again_even_if_another_was_faster_once(self):
+        worker, calls = Scripted(coordwise=(0.9, 1.0), near=(0.9, 1.0)), []
+        plain = worker.run
+
+        def run(name, tol, timeout):
+            found = plain(name, tol, timeout)
+            calls.append((name, tol))
+            lucky = name == "coordwise" and tol == 1e-4 and calls.count((name, tol)) == 1
+            return replace(found, seconds=0.5 if lucky else found.seconds)
+
+        worker.run = run
+        row = race(worker, RIDGE, Rules())
+        [ours] = [s for s in row["solvers"] if s["name"] == "coordwise"]
+        often = [t["tol"] for t in ours["trials"] if len(t["seconds"]) == 3]
+        assert often == pytest.approx([1e-3, 1e-4, 1e-6])
+        assert ours["times"] == pytest.approx([4.0, 7.0])
 
     def test_nothing_is_looser_than_the_first(self):
         row = race(Scripted(coordwise=(0.0, 1.0)), RIDGE, Rules())
@@ -216,6 +234,28 @@ class TestRace:
         row = race(worker, RIDGE, Rules(), row_limit=0.2)
         assert [verdict["ours"] is None for verdict in row["goals"]] == [False, False]
         assert [verdict["ratio"] is None for verdict in row["goals"]] == [bool(others)] * 2
+
+    @pytest.mark.parametrize(("seconds", "given"), [(1e-3, 0.5), (0.1, 0.8), (0.4, 2.0), (10.0, 20.0)])
+    def test_first_calls_are_given_a_few_times_ours(self, seconds, given):
+        worker = Scripted(coordwise=(0.0, seconds), other=(0.0, seconds))
+        plain, timeouts = worker.run, []
+
+        def run(name, tol, timeout):
+            if name == "other":
+                timeouts.append(timeout)
+            return plain(name, tol, timeout)
+
+        worker.run = run
+        race(worker, RIDGE, Rules())
+        assert timeouts[0] == pytest.approx(given)  # ours takes 2 * seconds with the first tolerance
+
+    def test_everyone_has_a_turn_before_anyone_is_swept(self):
+        worker, calls = Scripted(coordwise=(0.9, 1e-3), one=(9.0, 1e-3), two=(9.0, 1e-3), three=(9.0, 1e-3)), []
+        plain = worker.run
+        worker.run = lambda name, tol, timeout: (calls.append((name, tol)), plain(name, tol, timeout))[1]
+        race(worker, RIDGE, Rules(), order=["three", "two"])
+        firsts = {name: calls.index((name, 0.1)) for name in ("three", "two", "one")}
+        assert firsts["three"] < firsts["two"] < firsts["one"] < calls.index(("three", 0.01))
 
     def test_an_unknown_optimum_is_the_best_value_found(self):
         optimum = Optimum(math.inf, -math.inf)

@@ -196,7 +196,7 @@ def _profile(results: Sequence[Result], k: int) -> bytes:
     with style() as new_figure:
         figure = new_figure(5.0, 3.4)
         panel = figure.subplots()
-        figure.subplots_adjust(left=0.12, right=0.97, bottom=0.15, top=0.9)
+        figure.subplots_adjust(left=0.12, right=0.76, bottom=0.15, top=0.9)
         for place, (library, factors) in enumerate(best.items()):
             finite = sorted(f for f in factors if math.isfinite(f))
             x = [1.0, *finite, 100.0]
@@ -210,7 +210,7 @@ def _profile(results: Sequence[Result], k: int) -> bytes:
         panel.set_title(f"to {shown[0]['goals'][k]['goal']:g}" if shown else "")
         panel.set_xlabel("times the fastest")
         panel.set_ylabel("share of rows")
-        panel.legend(fontsize=7)
+        panel.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))
         return rendered(figure, "svg")
 
 

@@ -20,4 +20,5 @@ class Dataset(BaseDataset):
         if self.rows == "normalised":
             norms = np.sqrt(np.asarray(A.multiply(A).sum(axis=1)).reshape(-1))
             A = sp.csr_array(sp.diags_array(1 / np.where(norms > 0, norms, 1)) @ A)
+            A.sort_indices()  # as vectorisers leave them; products do not
         return {"X": A, "y": data.b}

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import os
-import statistics
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 from coordwise.bench.rows import Row
-from coordwise.bench.worker import Crashed, Entrant, Field, Measured, Overdue, Refused, Worker
+from coordwise.bench.runner import STALLED, Optimum, Runner, Trial
+from coordwise.bench.worker import Crashed, Field, Measured, Overdue, Refused, Worker
 
-__all__ = ["Optimum", "Rules", "race"]
+__all__ = ["Rules", "race"]
 
 
 @dataclass(frozen=True)
@@ -46,83 +46,14 @@ class Rules:
 FLOOR = 0.1  # seconds that a call may take, however fast others were
 LEAD = 10.0  # times ours: what a peer may take before it is given up
 LIKELY = 2  # of those that are likely to be the best go first
-AGAIN = 2.0  # seconds: a solver's first call on a row is not measured if it is shorter, nor ended before
+AGAIN = 2.0  # seconds: a solver's first call on a row is not measured if it is shorter, nor ended before, unless
+BEHIND, FAIR = 4.0, 0.5  # it takes so many times as long as ours to the first goal, and so many seconds
+COLD = 0.5  # of the time that a first call was given in vain: what counts, since the next one may be faster
 QUICK, SETTLING = 0.25, 4  # seconds, and calls: a process that is a copy of another is slow at first, page by page
-STALLED = 5  # tolerances without progress in error or time, after which a solver is at its end
 RESTART = 0.3  # seconds: what a call gets at least before it is ended
 SWEEP = 3.0  # times the limit: what all calls of a solver may take
 COARSE = 9.0  # factor between tolerances that one more is tried in
 CLOSE = 1.5  # calls within this factor of the best are refined and measured again
-SURE = 0.3  # of a goal: what a certificate may leave open
-
-
-@dataclass
-class Optimum:
-    """min P is in [lower, best]."""
-
-    best: float
-    lower: float
-
-    def sure(self, goal: float, at_zero: float) -> bool:
-        """Whether the certificate is fine enough for a goal."""
-        return self.best - self.lower <= SURE * goal * at_zero
-
-    def learn(self, value: float, gap: float | None) -> None:
-        """Take in a solution."""
-        if np.isfinite(value):
-            self.best = min(self.best, value)
-            if gap is not None:
-                self.lower = max(self.lower, value - gap)
-
-    def error(self, value: float, goal: float, at_zero: float) -> float:
-        """(P - min P) / P(0), or what it is at most; against the best value known if there is no certificate."""
-        return (value - (self.lower if self.sure(goal, at_zero) else self.best)) / at_zero
-
-
-@dataclass
-class _Trial:
-    tol: float
-    value: float
-    seconds: list[float] = field(default_factory=list)
-
-    @property
-    def median(self) -> float:
-        return statistics.median(self.seconds)
-
-    @property
-    def rank(self) -> tuple[int, float]:
-        """Trials that were called often come first, then fast ones."""
-        return -len(self.seconds), self.median
-
-
-@dataclass
-class _Runner:
-    entrant: Entrant
-    trials: list[_Trial] = field(default_factory=list)
-    spent: float = 0.0
-    longest: float = 0.0  # of its calls, those that were ended included
-    ended: str = ""
-    tried: float = 0.0  # seconds that its next call was given in vain
-    exhausted: bool = False  # more time would not help
-
-    def finish(self, why: str, *, exhausted: bool = False) -> None:
-        """No more calls."""
-        self.ended, self.exhausted = why, exhausted
-
-    @property
-    def stalled(self) -> bool:
-        """Whether smaller tolerances change nothing any more."""
-        if len(self.trials) <= STALLED:
-            return False
-        before, *last = self.trials[-STALLED - 1 :]
-        gained = before.value - min(trial.value for trial in last)
-        slower = last[-1].seconds[0] > 1.5 * before.seconds[0]
-        return gained <= 1e-9 * abs(before.value) and not slower
-
-    @property
-    def next_tol(self) -> float | None:
-        at = len(self.trials)
-        return self.entrant.ladder[at] if at < len(self.entrant.ladder) else None
 
 
 class _Race:
@@ -132,7 +63,7 @@ class _Race:
         self.worker, self.rules, self.at, self.optimum, self.order = worker, rules, at, optimum, order
         self.seconds, self.grace = seconds, seconds / 4
         self.end = time.monotonic() + seconds - worker.warming
-        self.runners = [_Runner(entrant) for entrant in at.entrants if not entrant.reason]
+        self.runners = [Runner(entrant) for entrant in at.entrants if not entrant.reason]
 
     @property
     def deadline(self) -> float:
@@ -140,27 +71,34 @@ class _Race:
         return self.end + self.worker.warming
 
     def sweep(self) -> None:
-        """Ours, then those that are likely to be the best; then everyone in turns, with growing shares of time.
+        """Ours; one call of each; those that are likely to be the best; then all in turns, with growing shares of time.
 
         The first share is of the size of our first call: large data need more than small ones from everyone.
         """
         ours = [runner for runner in self.runners if runner.entrant.ours]
         by_name = {runner.entrant.name: runner for runner in self.runners if not runner.entrant.ours}
         likely = [by_name[name] for name in self.order if name in by_name]
-        for part, first in ((0.4, ours), (0.7, likely[:LIKELY])):  # of the row's time, so that all have their turn
-            until = self.deadline - (1 - part) * self.seconds if np.isfinite(self.seconds) else np.inf
-            for runner in first:
-                while self._open(runner) and time.monotonic() < until and self._affordable(runner, np.inf):
-                    self._call(runner, np.inf, until)
-        share = max([FLOOR, *(runner.trials[0].seconds[0] / 2 for runner in ours if runner.trials)])
         in_turn = sorted(self.runners, key=lambda r: likely.index(r) if r in likely else len(likely))
+        self._ahead(ours, 0.4)
+        share = max([FLOOR, *(runner.trials[0].seconds[0] / 2 for runner in ours if runner.trials)])
+        for runner in in_turn:
+            if not runner.trials and self._open(runner) and self._affordable(runner, share):
+                self._call(runner, share)
+        self._ahead(likely[:LIKELY], 0.7)
         while open_ones := [runner for runner in in_turn if self._open(runner)]:
             for runner in open_ones:
                 while self._open(runner) and self._affordable(runner, share):
                     self._call(runner, share)
             share *= 2
 
-    def _open(self, runner: _Runner) -> bool:
+    def _ahead(self, runners: Sequence[Runner], part: float) -> None:
+        """All calls of some, up to a part of the row's time, so that the others have theirs."""
+        until = self.deadline - (1 - part) * self.seconds if np.isfinite(self.seconds) else np.inf
+        for runner in runners:
+            while self._open(runner) and time.monotonic() < until and self._affordable(runner, np.inf):
+                self._call(runner, np.inf, until)
+
+    def _open(self, runner: Runner) -> bool:
         """Whether it has to go on: not there yet, or nobody knows where the optimum is."""
         return not runner.ended and not (self._sure and self.reached(runner, self.rules.goals[-1]))
 
@@ -168,7 +106,7 @@ class _Race:
     def _sure(self) -> bool:
         return self.optimum.sure(self.rules.goals[-1], self.at.at_zero)
 
-    def _affordable(self, runner: _Runner, share: float) -> bool:
+    def _affordable(self, runner: Runner, share: float) -> bool:
         """Whether the next call, which takes at least as long as the last, fits; a reason to end is written down."""
         last = max(runner.trials[-1].seconds[0] if runner.trials else 0.0, runner.tried)
         if runner.next_tol is None:
@@ -186,28 +124,32 @@ class _Race:
             return False
         return runner.spent + last <= share or not (runner.trials or runner.tried)
 
-    def _best(self, *, ours: bool = False) -> float:
-        """The best peer's time to the last goal, or ours, so far."""
+    def _best(self, *, ours: bool = False, goal: int = -1) -> float:
+        """The best peer's time to a goal (the last one), or ours, so far."""
         if not self._sure:
             return np.inf
         times = [
             trial.seconds[0]
             for runner in self.runners
-            if runner.entrant.ours == ours and (trial := self.reached(runner, self.rules.goals[-1])) is not None
+            if runner.entrant.ours == ours and (trial := self.reached(runner, self.rules.goals[goal])) is not None
         ]
         return min(times, default=np.inf)
+
+    def _fair(self) -> float:
+        """Seconds that a first call is given at least."""
+        return min(AGAIN, self.rules.limit, max(FAIR, BEHIND * self._best(ours=True, goal=0)))
 
     def _even(self) -> float:
         """Seconds that ours may take even when the row's time is up, since the best peer did with less."""
         best = self._best()
         return max(FLOOR, self.rules.patience * best) if np.isfinite(best) else FLOOR
 
-    def _cut(self, runner: _Runner) -> float:
+    def _cut(self, runner: Runner) -> float:
         if runner.entrant.ours:
             return np.inf
         return max(FLOOR, min(self.rules.patience * self._best(), LEAD * self._best(ours=True)))
 
-    def _call(self, runner: _Runner, share: float, until: float = np.inf) -> None:
+    def _call(self, runner: Runner, share: float, until: float = np.inf) -> None:
         """One more tolerance; ended after twice the share, and tried again with a larger one if that may help."""
         tol = runner.next_tol
         assert tol is not None
@@ -215,7 +157,7 @@ class _Race:
         timeout = most if runner.entrant.ours else min(most, max(RESTART, 2 * share))
         least = max(RESTART, self._even()) if runner.entrant.ours else RESTART
         timeout = min(timeout, max(least, min(until, self.deadline) - time.monotonic()))
-        warm, timeout = timeout, timeout if runner.trials else max(timeout, min(AGAIN, self.rules.limit))
+        warm, timeout = timeout, timeout if runner.trials else max(timeout, self._fair())
         try:
             measured = self.worker.run(runner.entrant.name, tol, timeout)
             if not runner.trials and measured.seconds < AGAIN:
@@ -224,7 +166,7 @@ class _Race:
                     measured = self.worker.run(runner.entrant.name, tol, timeout)
         except Overdue:
             runner.spent += timeout
-            runner.longest = max(runner.longest, timeout)
+            runner.longest = max(runner.longest, timeout if runner.trials else COLD * timeout)
             runner.tried = timeout
             if timeout >= most:
                 runner.finish(f"ended after {timeout:.2g} s in a call with tol={tol:g}")
@@ -235,13 +177,14 @@ class _Race:
         runner.tried = 0.0
         runner.spent += measured.seconds
         runner.longest = max(runner.longest, measured.seconds)
-        runner.trials.append(_Trial(tol, measured.value, [measured.seconds]))
+        runner.trials.append(Trial(tol, measured.value, [measured.seconds]))
         self.optimum.learn(measured.value, measured.gap)
 
     def refine(self) -> None:
-        """The tolerance between the last two, for ours and for those that may be the best: tens are coarse steps."""
+        """The tolerance before the first that is enough, for ours and those that may be the best: tens are coarse."""
         for goal in self.rules.goals:
-            for runner, trial in self._foremost(goal):
+            for runner in self._foremost(goal):
+                trial = self._there(runner, goal)[0]
                 at = runner.trials.index(trial)
                 looser = runner.trials[at - 1].tol if at > 0 else trial.tol
                 late = time.monotonic() + trial.seconds[0] > self.deadline + self.grace
@@ -250,10 +193,10 @@ class _Race:
                 tol = float(np.sqrt(looser * trial.tol))
                 if (measured := self._settled(runner, tol, trial)) is not None:
                     runner.spent += measured.seconds
-                    runner.trials.insert(at, _Trial(tol, measured.value, [measured.seconds]))
+                    runner.trials.insert(at, Trial(tol, measured.value, [measured.seconds]))
                     self.optimum.learn(measured.value, measured.gap)
 
-    def _settled(self, runner: _Runner, tol: float, like: _Trial) -> Measured | None:
+    def _settled(self, runner: Runner, tol: float, like: Trial) -> Measured | None:
         """One more call that takes about as long as another; a short one twice, since that may have been elsewhere."""
         try:
             if like.seconds[0] < QUICK:
@@ -262,18 +205,26 @@ class _Race:
         except (Overdue, Crashed, Refused):
             return None
 
-    def _foremost(self, goal: float) -> list[tuple[_Runner, _Trial]]:
-        """Ours, and the peers that may be the best, with their calls that reached a goal."""
-        found = [(r, t) for r in self.runners if (t := self.reached(r, goal)) is not None]
-        best = min((t.seconds[0] for r, t in found if not r.entrant.ours), default=np.inf)
-        close = [(r, t) for r, t in found if r.entrant.ours or t.seconds[0] <= CLOSE * best]
-        return [(r, t) for r, t in close if t.seconds[0] <= self.rules.limit / 2]
+    def _foremost(self, goal: float) -> list[Runner]:
+        """Ours, and the peers that may be the best, if they reached a goal."""
+        found = [(r, t.seconds[0]) for r in self.runners if (t := self.reached(r, goal)) is not None]
+        best = min((seconds for r, seconds in found if not r.entrant.ours), default=np.inf)
+        close = [(r, seconds) for r, seconds in found if r.entrant.ours or seconds <= CLOSE * best]
+        return [r for r, seconds in close if seconds <= self.rules.limit / 2]
 
     def repeat(self) -> None:
-        """Once more, in turns, for ours and for those that may be the best."""
-        again: list[tuple[_Runner, _Trial]] = []
+        """Once more, in turns, for ours and for those that may be the best.
+
+        With the tolerance that was fastest, and with the loosest that is enough: it is less work, and single times of
+        short calls differ by more than that.
+        """
+        again: list[tuple[Runner, Trial]] = []
         for goal in self.rules.goals:
-            again += [pair for pair in self._foremost(goal) if pair not in again]
+            for runner in self._foremost(goal):
+                there = self._there(runner, goal)
+                for trial in (there[0], min(there, key=lambda trial: trial.rank)):
+                    if (runner, trial) not in again:
+                        again.append((runner, trial))
         for _ in range(self.rules.repeats - 1):
             for runner, trial in again:
                 if time.monotonic() + trial.seconds[0] > self.deadline + self.grace:
@@ -281,11 +232,13 @@ class _Race:
                 if (measured := self._settled(runner, trial.tol, trial)) is not None:
                     trial.seconds.append(measured.seconds)
 
-    def reached(self, runner: _Runner, goal: float) -> _Trial | None:
+    def _there(self, runner: Runner, goal: float) -> list[Trial]:
+        """The tolerances that were accurate enough, the loosest first."""
+        return [t for t in runner.trials if self.optimum.error(t.value, goal, self.at.at_zero) <= goal]
+
+    def reached(self, runner: Runner, goal: float) -> Trial | None:
         """The fastest tolerance that was accurate enough, of those that were called most often."""
-        at_zero = self.at.at_zero
-        there = [trial for trial in runner.trials if self.optimum.error(trial.value, goal, at_zero) <= goal]
-        return min(there, key=lambda trial: trial.rank, default=None)
+        return min(self._there(runner, goal), key=lambda trial: trial.rank, default=None)
 
     def result(self) -> dict[str, Any]:
         """All that was measured, as plain values."""

@@ -11,8 +11,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from coordwise.bench.race import Optimum, Rules
+from coordwise.bench.race import Rules
 from coordwise.bench.rows import Row
+from coordwise.bench.runner import Optimum
 from coordwise.bench.worker import Field
 from coordwise.experiments.store import code_digest, write_whole
 
