@@ -12,6 +12,7 @@ from coordwise.kernels import Terms
 from coordwise.losses import Loss, get_loss
 from coordwise.objectives import Local, Look, Objective, Sums, held_at_zero, targets
 from coordwise.penalties import ElasticNet, get_penalty
+from coordwise.plane import Plane
 from coordwise.results import Certificate
 from coordwise.rows import Rows, as_matrix
 from coordwise.validation import FloatArray, check_array, check_labels, check_number, check_range
@@ -212,11 +213,13 @@ class ERM:
 class DualERM(Objective):
     """D(y) over the samples (equation 2.2): rows of A are coordinates, G(v) = r*(-v/W), h_i = (1/W) (s_i phi)^*.
 
-    A run stops when P(w) + D(y) <= tol * P(0) for every output, w = grad r*(-(1/W) A'y). With `smoothing`, P, D and
+    A run stops when P(w) + D(y) <= tol * P(0) for every output, w = grad r*(-(1/W) A'y), or a better w if `any_weights`
+    will do. With `smoothing`, P, D and
     the result's `primal` and `gap` are those of the smoothed problem, whose solution is `smoothing_error` away at most.
     """
 
     certificate_name = "duality gap"
+    any_weights = False  # whether a run may end with better weights than its dual variables lead to (coordwise.plane)
 
     def __init__(self, problem: ERM, smoothing: float | None = None) -> None:
         penalty = problem.penalty
@@ -251,11 +254,15 @@ class DualERM(Objective):
     def certificate(self, image: FloatArray, sums: Sums) -> Certificate:
         """P(w) + D(y) as a sum of Fenchel-Young terms, each >= 0."""
         n = self.problem.total
-        v = -image / n
-        w = self.penalty.conjugate_gradient(v)
-        s = sums(-w / n)
-        value = s["value"] + self.penalty.conjugate(v)
-        return Certificate(value, s["fenchel_young"], self._at_zero, s["conjugate"] + self.penalty.value(w))
+        v = image / n
+        if isinstance(self.smooth, Terms):
+            w = self.penalty.conjugate_gradient(-v)
+            s = sums(-w / n)
+            dual, primal = self.penalty.conjugate(-v), self.penalty.value(w)
+        else:  # w = -v/l2, and r(w) = r*(-v)
+            s = sums(v / (self.penalty.l2 * n))
+            dual = primal = self.penalty.conjugate(v)
+        return Certificate(s["value"] + dual, s["fenchel_young"], self._at_zero, s["conjugate"] + primal)
 
     def confirmed(self, x: FloatArray, image: FloatArray, found: Certificate) -> tuple[FloatArray, Certificate]:
         """See `Objective.confirmed`. The losses and conjugates in `found` belong to x and to the w of `image`.
@@ -300,6 +307,18 @@ class DualERM(Objective):
     def solution(self, image: FloatArray) -> FloatArray:
         """The weights w = grad r*(-(1/W) A'y)."""
         return self.penalty.conjugate_gradient(-image / self.problem.total)
+
+    def plane(self) -> Plane | None:
+        """See `Objective.plane`."""
+        if not self.any_weights or isinstance(self.smooth, Terms) or self.image0 is not None or self.outputs > 1:
+            return None
+        return Plane(self.problem.terms, self.penalty.l2, self.problem.total)
+
+    def beside(self, primal: FloatArray, x: FloatArray) -> tuple[FloatArray, Certificate]:
+        """See `Objective.beside`."""
+        image = self.image(x)
+        value = self.coordinates.conjugate(x) + self.penalty.conjugate(-image / self.problem.total)
+        return image, Certificate(value, np.maximum(value + primal, 0.0), self._at_zero, primal)
 
 
 class PrimalERM(Objective):

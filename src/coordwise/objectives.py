@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coordwise.kernels import Run, Shape, Terms
+from coordwise.plane import Plane
 from coordwise.results import Certificate
 from coordwise.rows import Rows
 from coordwise.validation import FloatArray, check_array, check_number, check_range
@@ -85,6 +86,8 @@ class Objective(ABC):
         K.
     certificate_name : str
         What the gap is.
+    threads : int
+        For products with all rows; `solve` sets it.
     """
 
     rows: Rows
@@ -95,6 +98,7 @@ class Objective(ABC):
     outputs: int
     flat: bool
     certificate_name: str
+    threads = 1
     image_decides = False  # whether gap and solution come from the image alone, however the point came to it
     sigma_is_tight = True  # whether the terms' strong convexity is about all there is (else G may have far more)
     gap_power = 1.0  # the gap goes like this power of what the value has still to fall
@@ -153,7 +157,7 @@ class Objective(ABC):
 
     def image(self, x: FloatArray) -> FloatArray:
         """Bx (+ image0)."""
-        v = self.rows.combine(x)
+        v = self.rows.combine(x, self.threads)
         return v if self.image0 is None else v + self.image0
 
     def exact(self, x: FloatArray) -> tuple[FloatArray, Certificate]:
@@ -164,6 +168,14 @@ class Objective(ABC):
     def confirmed(self, x: FloatArray, image: FloatArray, found: Certificate) -> tuple[FloatArray, Certificate]:
         """`exact` for a run's point x, given the image that the run keeps, with its rounding, and what it certified."""
         return self.exact(x)
+
+    def plane(self) -> Plane | None:
+        """For better primal points than those that a run's points lead to; None where there is no such thing."""
+        return None
+
+    def beside(self, primal: FloatArray, x: FloatArray) -> tuple[FloatArray, Certificate]:
+        """Image and certificate of x beside a primal point of that value; for objectives that have a plane."""
+        raise NotImplementedError
 
     def certify_run(self, run: Run, g: FloatArray | None = None) -> Certificate:
         """The certificate at a run's current point, from the images it keeps; g (N x K) receives <b_i, omega>."""

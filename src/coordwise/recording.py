@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from coordwise.kernels import NO_LIMIT, NO_PACKING, Run, Terms
 from coordwise.methods import SDCA
 from coordwise.objectives import Look, Objective
 from coordwise.pace import Pace
+from coordwise.plane import Plane
 from coordwise.results import Certificate, History, Result, Status
 from coordwise.schedules import Schedule
 from coordwise.validation import FloatArray
@@ -21,8 +22,13 @@ from coordwise.validation import FloatArray
 Exact = tuple[FloatArray, Certificate]
 
 MANY = 8  # passes of a run after which packed rows have made up for the packing
+SHORT = 1.5  # of the error's logarithm: what a run without a known rate is expected to take so many passes for
 FRESH = 10  # passes after which a run's image has about the rounding of one that is computed anew
 ROUNDING = 1e-13  # of a value: what its sums may be off by
+EXACT = 1e-11  # of a value: what a gap has to be above that is the difference of two of them
+REACH, MORE = 20.0, 4.0  # times the tolerance: up to which gap a better primal point is looked for; or what one gained
+FAR = 1e3  # the same: from which gap on points are kept for it
+LITTLE = 1.1  # what it has to gain
 ROUNDS = 3  # of exact steps at the end, which may not meet tol at once
 
 __all__ = ["Log", "Progress", "says_stop", "settle", "start"]
@@ -40,7 +46,7 @@ class Progress:
     scale: float | FloatArray
     restarts: int
     predicted_passes_left: float
-    solution: Callable[[], FloatArray] = field(repr=False, compare=False)  # what `Result.w` would be now
+    solution: Callable[[], FloatArray] = field(repr=False, compare=False)  # the weights of the point as it is now
 
 
 def start(
@@ -114,6 +120,9 @@ class Log:
         self.best: FloatArray | None = None
         self.best_error = math.inf
         self.final: Exact | None = None  # of the best point, once confirmed
+        self.plane = objective.plane() if schedule.renew is not None else None
+        self.better: FloatArray | None = None  # weights, if the confirmed certificate is theirs
+        self.reach = REACH
         self.restarts, self.restarted, self.period = 0, 0.0, 0.0
         self.pace = Pace(schedule.constants.rate_per_pass or 1.0)
         count, outputs = objective.rows.count, objective.outputs
@@ -211,8 +220,8 @@ class Log:
 
     def long(self, schedule: Schedule) -> bool:
         """Whether a schedule is expected to take so many passes that packing the rows for it pays."""
-        rate = schedule.constants.rate_per_pass
-        return rate is None or self.folds_left(self.current.error) > -MANY * math.log(max(rate, 1e-300))
+        rate, left = schedule.constants.rate_per_pass, self.folds_left(self.current.error)
+        return left > (SHORT if rate is None else -MANY * math.log(max(rate, 1e-300)))
 
     def change(self, schedule: Schedule) -> None:
         """Another schedule from the same point, and with the same momentum if there is one."""
@@ -277,12 +286,46 @@ class Log:
             error = c.error
         self.errors.append((self.passes, error))
         self.append(c)
+        if self.plane is not None and error <= FAR * self.tol:
+            assert self.g is not None
+            self.plane.see(self.run.image(), self.g)
         if self.best is None or error < self.best_error:
             self.best, self.best_error = self.run.point(), error
 
     def append(self, c: Certificate) -> None:
         """A row of the history."""
         self.rows.append((self.iterations, self.passes, self.seconds, c.value, c.gap, c.primal, self.restarts))
+
+    def met(self) -> bool:
+        """Whether the inequality holds at the point itself, with the primal point it leads to, or a better one."""
+        c = self.current
+        near = 0 < c.error <= self.reach * self.tol and bool(np.all(self.tol * c.scale > EXACT * np.abs(c.primal)))
+        if near and self.plane is not None and self.plane.known and self.improved(self.plane):
+            return True
+        return self.current.meets(self.tol) and self.confirm()
+
+    def improved(self, plane: Plane) -> bool:
+        """Whether it holds with the best primal point in the plane of the last two, if that is a better one."""
+        begun = time.perf_counter()
+        w, value = plane.best(brief=self.current.meets(self.tol))
+        primal = np.array([value])
+        self.seconds += time.perf_counter() - begun
+        near = replace(self.current, gap=np.maximum(self.current.value + primal, 0.0))
+        gained = self.current.error / max(near.error, 1e-300)
+        self.reach = MORE * gained
+        if gained < LITTLE:
+            self.plane = None
+        if np.any(primal > self.current.primal) or not near.meets(self.tol):
+            return False
+        x = self.run.point()
+        x = x if (better := self.polished(x)) is None else better
+        found = self.objective.beside(primal, x)
+        if not found[1].meets(self.tol):  # rounding: the end is left to the weights of the point itself
+            self.plane = None
+            return False
+        self.best, self.final, self.better = x, found, w
+        self.append(found[1])
+        return True
 
     def confirm(self) -> bool:
         """Whether the inequality holds at the point itself, not only for images that carry rounding."""
@@ -310,17 +353,22 @@ class Log:
         return False
 
     def polished(self, x: FloatArray) -> FloatArray | None:
-        """The point after one round of exact coordinate steps; None where that makes no difference in kind.
+        """The point after a round of exact steps on what is in no corner; None where that makes no difference in kind.
 
         Accelerated iterates are averages of points on the boundary: without the round, coordinates that belong at a
         kink or a bound (the zeros of a Lasso) are only close to it.
         """
-        plan = self.schedule.plan
-        if not (plan.accelerated and plan.prox) or self.objective.coordinates.shape.logistic:
+        plan, terms = self.schedule.plan, self.objective.coordinates
+        if not (plan.accelerated and plan.prox) or terms.shape.logistic:
             return None
         begun = time.perf_counter()
-        run = start(self.objective, SDCA().schedule(self.objective), 0, x, pack=False)
-        run.advance(steps=self.objective.rows.count)
+        schedule = SDCA().schedule(self.objective)
+        loose = ~np.all(terms.in_corner(x), axis=1) & ~schedule.idle
+        if not loose.any():
+            return x
+        members = np.flatnonzero(loose).astype(np.uint32)
+        run = start(self.objective, replace(schedule, members=members), 0, x, pack=False)
+        run.advance(steps=len(members))
         self.extra_steps += run.steps
         self.extra_entries += run.entries
         self.seconds += time.perf_counter() - begun
@@ -347,13 +395,12 @@ class Log:
         return self.objective.rows.storage + packed
 
     def result(self, status: Status) -> Result:
-        """The best point with its certificate, recomputed from the point alone."""
+        """The best point with its certificate, recomputed from the point, and from better weights if it has some."""
         objective = self.objective
         assert self.best is not None
         x = self.best
         image, certificate = self.final or self.objective.exact(x)
-        w = objective.solution(image)
-
+        w = objective.solution(image) if self.better is None else self.better
         columns = [np.array(column) for column in zip(*self.rows, strict=True)]
         if objective.flat:
             columns = [column[:, 0] if column.ndim == 2 else column for column in columns]

@@ -65,8 +65,9 @@ def solve(
         no further than where the rate since an earlier one, extrapolated, meets tol. 0 keeps them evenly spaced, for
         plots.
     n_jobs : int, default 1
-        Threads over groups of outputs, and what these leave over the coordinates of a certificate; -1 for one per
-        processor. Steps on one output use one thread. Results with different n_jobs agree up to rounding.
+        Threads over groups of outputs, and what these leave over the coordinates of a certificate; for products with
+        all of A, too. -1 for one per processor. Steps on one output use one thread. Results with different n_jobs agree
+        up to rounding.
 
     Returns
     -------
@@ -93,6 +94,7 @@ def solve(
     seed = seed_of(random_state)
 
     begun = time.perf_counter()
+    objective.threads = threads
     schedule = get_method(method).schedule(objective)
     x = objective.start(x0)
     settle(objective, schedule, x)
@@ -106,7 +108,7 @@ def solve(
         log.record()
         while status is None:
             asked = callback is not None and says_stop(callback(log.progress()))
-            if log.current.meets(tol) and log.confirm():
+            if log.met():
                 status = Status.CONVERGED
             elif not np.isfinite(log.current.error):
                 status = Status.DIVERGED

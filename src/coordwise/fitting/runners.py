@@ -266,8 +266,9 @@ def _progress(model: LinearModel, found: Candidate, steps: int) -> Progress:
 def _dual(model: LinearModel, options: Options) -> Outcome:
     if not model.intercept:
         objective: Any = model.problem.dual()
+        objective.any_weights = True
         result = _solve(model, objective, options, [], None if options.start is None else options.start.y, options.tol)
-        value, gap = np.atleast_1d(result.primal), np.atleast_1d(result.gap)  # computed from x alone, as all of it is
+        value, gap = np.atleast_1d(result.primal), np.atleast_1d(result.gap)  # computed from w and x alone
         found = Candidate(
             result.w.reshape(model.d, -1), np.zeros(model.outputs), result.x.reshape(model.n, -1), value, gap
         )
