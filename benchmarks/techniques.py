@@ -31,6 +31,7 @@ from coordwise.fitting.model import LinearModel
 from coordwise.fitting.quadratic import Quadratic
 from coordwise.fitting.rough import Rough
 from coordwise.kernels import NO_PACKING, PACK_IN_SINGLE
+from coordwise.plane import Plane
 from coordwise.recording import Log, start
 from coordwise.rows import Rows
 
@@ -119,6 +120,10 @@ OVER_SAMPLES: dict[str, Callable[[], Any]] = {
     "worst-case curvature": lambda: mock.patch.object(DualERM, "local_curvature", return_value=None),
     "no hopeful weights": lambda: mock.patch.object(methods.Auto, "varied", np.inf),
     "rows not packed": lambda: mock.patch.object(Rows, "packing", NO_PACKING),
+}
+LOOSE: dict[str, Switch] = {
+    "everything": "dual",
+    "weights of the duals": ("dual", lambda: mock.patch.object(Plane, "known", False)),
 }
 FEW_FEATURES: dict[str, Switch] = {
     "everything": nullcontext,
@@ -270,6 +275,8 @@ def main() -> None:
     if args.wants("Over the samples"):
         over_samples(args)
     w8a, covtype = load("w8a"), load("covtype")
+    for data in (w8a, covtype, load("news20")):
+        print(f"{data.name}: {data.origin}")
 
     def rows_of(name: str, A: Any, b: Any, losses: tuple[str, ...], weights: tuple[float, ...]) -> list[Any]:
         return [
@@ -288,6 +295,9 @@ def main() -> None:
     some = rows_of("w8a", w8a.A, w8a.b, ("l2l1", "hinge"), (1.0, 1e-2, 1e-4))
     by_fitting(args, "Few features and losses with kinks", KINKS, some)
     A, b = news20(True)
+    some = rows_of("news20 normalised", A, b, ("logistic", "squared_hinge", "hinge"), (1.0, 1e-2, 1e-4))
+    for tol in (1e-2, 1e-3):
+        by_fitting(args, "Loose tolerances", LOOSE, some, tol)
     some = rows_of("news20 normalised", A, b, ("squared",), (1e-2, 1e-4))
     some += rows_of("news20 raw", *news20(False), ("squared",), (1e-2, 1e-4))
     for tol in (3e-3, 1e-4):
