@@ -27,7 +27,6 @@ from coordwise.bench.rows import Row
 from coordwise.bench.store import Store
 from coordwise.bench.worker import Crashed, Overdue, Worker
 
-GENEROUS = 1.5  # times the mean time left per row: what one row may take
 LEAST = 6.0  # seconds for a row, however late it is
 
 
@@ -74,7 +73,7 @@ def _measure(
     with Worker(ground, rules.threads) as worker:
         for k, row in enumerate(waiting):
             left = 60 * minutes - (time.monotonic() - begun)
-            share = max(GENEROUS * left / (len(waiting) - k), LEAST) if minutes > 0 else None
+            share = max(left / (len(waiting) - k), LEAST) if minutes > 0 else None  # what others leave goes to the rest
             limit = rules.limit if share is None else min(rules.limit, share)
             own = Rules(rules.goals, limit, rules.repeats, rules.threads, rules.patience)
             try:

@@ -54,6 +54,7 @@ RESTART = 0.3  # seconds: what a call gets at least before it is ended
 SWEEP = 3.0  # times the limit: what all calls of a solver may take
 COARSE = 9.0  # factor between tolerances that one more is tried in
 CLOSE = 1.5  # calls within this factor of the best are refined and measured again
+SHORT, OFTEN = 0.06, 3  # seconds: if a call is shorter, all are made so many times as often: machines are slow at times
 
 
 class _Race:
@@ -225,7 +226,8 @@ class _Race:
                 for trial in (there[0], min(there, key=lambda trial: trial.rank)):
                     if (runner, trial) not in again:
                         again.append((runner, trial))
-        for _ in range(self.rules.repeats - 1):
+        short = min((trial.seconds[0] for _, trial in again), default=SHORT) < SHORT
+        for _ in range((OFTEN if short else 1) * self.rules.repeats - 1):
             for runner, trial in again:
                 if time.monotonic() + trial.seconds[0] > self.deadline + self.grace:
                     continue

@@ -24,10 +24,10 @@ __all__ = ["Crashed", "Entrant", "Field", "Ground", "Measured", "Overdue", "Refu
 
 WARM_UP_ROWS = 300
 WARM_UP_SECONDS = 120.0  # for a first call that compiles
-TOUCH_SECONDS = 20.0  # for one that does not
+TOUCH_SECONDS = 5.0  # for one that does not
 PREPARE_SECONDS = 60.0  # for the data in a solver's own layout
 BESIDE = 0.25  # seconds that a request may take longer than the call that is measured in it
-AGAIN = 0.1  # of that, for a solver that had no answer before
+AGAIN = 0.4  # of that, for a solver that had no answer before
 FORKS = sys.platform == "linux"  # elsewhere, linear algebra may not survive it
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 

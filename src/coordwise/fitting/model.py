@@ -258,10 +258,16 @@ class LinearModel:
 
     def dual_of(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Dual variables, made feasible if they are not, and D(y)."""
+        y, dual, _ = self.dual_at(y)
+        return y, dual
+
+    def dual_at(self, y: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """`dual_of`, and v = -(1/W) A'y."""
         low, high = self._domain
         if np.any(y < low) or np.any(y > high) or (self.intercept and np.any(np.abs(y.sum(0)) > 1e-13 * abs(y).sum(0))):
             y = self.feasible(y)
-        return y, self._dual(y, -self.problem.moments(y))
+        v = -self.problem.moments(y)
+        return y, self._dual(y, v), v
 
     def recertified(self, found: Candidate) -> Candidate:
         """A candidate of another penalty as one of this model."""

@@ -26,6 +26,7 @@ MOST = 4.0  # times the goal: what a step that leads samples across may gain for
 FALL = 1e3  # times the goal: what a step may gain for its dual variables to be looked at
 NEAR = 1e-3  # the same, times P(0, 0), where nothing else leads to a gap
 NOTHING = 1e-6  # times the goal: what rounding errors may change
+MENDABLE = 100.0  # times the goal: a gap that dual variables are mended for; the next time may promise less
 
 
 def newton(
@@ -49,7 +50,8 @@ def newton(
     A step (u, e) from scores t leads to dual variables as well: y_i = s_i phi'(t_i) - h_i (<a_i, u> + e), where h_i are
     the curvatures it was computed with. By the equations of the step, -(1/W) A'y is l2 (w - u) and sum_i y_i = 0: weak
     penalties do not blow up what is wrong with y, as they do with derivatives at the new point. D(y) is as close to its
-    minimum as P is, once no y_i has to be moved into its domain.
+    minimum as P is, once no y_i has to be moved into its domain. Where some have to be, A'y is no longer what it should
+    be, and solutions with the same Hessian mend that (`_mended`), each for two products instead of a Gram matrix.
 
     Yields the best candidate at the start and after every step, until every gap is <= tol * scale.
     """
@@ -68,10 +70,7 @@ def newton(
             t[:, k : k + 1] -= step.taken.move
             value[k] = step.value
         if any(step.worth_asking(tol, model.scale[k], alone=model.intercept) for k, step in steps.items()):
-            other = y.copy()
-            for k, step in steps.items():
-                other[:, k : k + 1] = step.y
-            y, dual = lower_of(y, dual, *model.dual_of(other))
+            y, dual = lower_of(y, dual, *_mended(model, y, steps, value, tol))
         best = Candidate(w, c, y, value, np.maximum(value + dual, 0)).better(best)
         if not np.all(best.gap <= tol * model.scale):
             here = _here(model, w, c, t, value)
@@ -86,6 +85,31 @@ def newton(
                 exact = here.candidate(model).better(exact)
             best = exact
         yield best
+
+
+def _mended(
+    model: LinearModel, y: FloatArray, steps: dict[int, _Taken], value: FloatArray, tol: float
+) -> tuple[FloatArray, FloatArray]:
+    """Dual variables that steps lead to (those of other outputs are y), and D of them.
+
+    They are moved into their domain, and those of logistic losses mended while P - min P may be small enough for a gap
+    <= tol * scale, and the gap that is there now is expected to fall to that in one go or two.
+    """
+    other, goal = y.copy(), tol * model.scale
+    for k, step in steps.items():
+        other[:, k : k + 1] = step.y
+    y, dual, v = model.dual_at(other)
+    going = {k for k, step in steps.items() if model.loss.shape.logistic and step.gain <= MOST * goal[k]}
+    fall = np.full(model.outputs, 1 / MENDABLE)
+    while going := {k for k in going if (gap := value + dual)[k] > goal[k] >= fall[k] * gap[k]}:
+        other = y.copy()
+        for k in going:
+            other[:, k] = steps[k].mended(model, y[:, k], v[:, k])
+        other, there, moments = model.dual_at(other)
+        fall = (value + there) / np.where(gap > 0, gap, 1.0)
+        v = np.where(there < dual, moments, v)
+        y, dual = lower_of(y, dual, other, there)
+    return y, dual
 
 
 class _Rounding:
@@ -168,6 +192,8 @@ class _Taken(NamedTuple):
 
     taken: _Step
     value: float
+    quadratic: _Quadratic
+    aim: FloatArray  # what -(1/W) A'y is by the equations of the full step, l2 (w - u)
     y: FloatArray
     gain: float
     inside: bool  # whether y is in its domain without help
@@ -184,6 +210,13 @@ class _Taken(NamedTuple):
         if alone:
             return self.gain <= max(math.sqrt(tol), NEAR) * scale
         return self.inside and self.gain <= min(FALL * tol, math.sqrt(tol)) * scale
+
+    def mended(self, model: LinearModel, y: FloatArray, v: FloatArray) -> FloatArray:
+        """Dual variables that were moved into their domain, where -(1/W) A'y = v, led back to the step's equations."""
+        wrong = self.aim - v
+        u = self.quadratic.solve(np.append(wrong, 0.0) if model.intercept else wrong)
+        move = model.problem.product(u[: model.d, None])[:, 0] + (u[model.d] if model.intercept else 0.0)
+        return y - self.quadratic.curvature * move
 
 
 class _Quadratic(NamedTuple):
@@ -244,7 +277,10 @@ class _Output:
             self.aims = model.loss.shape.logistic and (far or length < 1)
             dual = y - quadratic.curvature[:, None] * full.move
             inside = self.ends is None or not (np.any(dual < self.ends[0]) or np.any(dual > self.ends[1]))
-            return _Taken(full.times(length), there, dual, slope / 2, inside, other_curvatures, length <= HALF)
+            aim = l2 * (w - full.u)
+            return _Taken(
+                full.times(length), there, quadratic, aim, dual, slope / 2, inside, other_curvatures, length <= HALF
+            )
 
         other_curvatures = self.aims
         curvature = self.terms.second_derivative(t)[:, 0]

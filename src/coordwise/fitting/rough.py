@@ -4,8 +4,9 @@ Far from the solution a Newton step is short (for the logistic loss it moves sco
 matrix. With an l2 of about the size of the samples, |a_i|^2 / W, a pass of exact steps over these contracts by a
 constant factor whatever the data are, and what it reaches is a better point to begin from than 0 for all smaller l2.
 
-Samples with few entries have Gram matrices that cost no more than such a pass. There a part of them has to do, with an
-l2 that is smaller by as much: w comes out about as long, and where it is too long, it is made shorter.
+Samples with few entries have Gram matrices that cost no more than such a pass. There a part of them has to do, with a
+smaller l2, on the logistic loss the smaller the fewer samples a feature has: a strong one would leave rare features
+where they are. Where w comes out too long, it is made shorter.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ __all__ = ["Rough", "exact_steps", "rough_start"]
 STRONGER = 10.0  # times the root mean square of |a_i|^2 / W: rare large samples would have their features all wrong
 FLATTER = 5.0  # the same for the logistic loss, whose curvature is a quarter at most
 ENOUGH = 200_000  # samples; of more, so many are drawn
-BRIEF, PART, EACH = 16, 4, 30  # entries of a sample that are few; then one sample in so many, but so many per feature
+BRIEF, PART, EACH = 16, 4, 60  # entries of a sample that are few; then one sample in so many, but so many per feature
+MANY = 500  # samples per feature that are many: with fewer, l2 goes like their root
 WORTH = 2_000  # samples from which on it costs less than the Newton steps it saves
 
 
@@ -48,7 +50,6 @@ def rough_start(model: LinearModel, seed: int) -> Rough:
     steps = min(model.n, ENOUGH)
     if brief:
         steps = min(max(steps // PART, EACH * model.d), steps)
-    part = min(model.n, ENOUGH) / steps
     some = model.sampled(spread(model.n, steps, seed)) if brief else model
     if some is None:
         return Rough()
@@ -56,7 +57,10 @@ def rough_start(model: LinearModel, seed: int) -> Rough:
     unit = max(float(norms.max()), 1e-300)
     squares = (norms / unit) ** 2
     size = unit * math.sqrt(squares.mean() if some.weights is None else some.weights @ squares / some.total)
-    l2 = max(model.penalty.l2, (FLATTER if model.loss.shape.logistic else STRONGER) / part * size / some.total)
+    stronger = (FLATTER if model.loss.shape.logistic else STRONGER) / (PART if brief else 1)
+    if brief and model.loss.shape.logistic:
+        stronger *= min(math.sqrt(steps / (MANY * model.d)), 1.0)
+    l2 = max(model.penalty.l2, stronger * size / some.total)
     if not 1e-100 < l2 < 1e100:
         return Rough()
     w, _ = exact_steps(some.penalised(ElasticNet(0.0, l2)), steps, seed)
