@@ -130,7 +130,7 @@ FEW_FEATURES: dict[str, Switch] = {
     "start at zero": lambda: mock.patch.object(runners, "rough_start", return_value=Rough()),
     "full steps": lambda: mock.patch.object(newton, "flattest", return_value=1.0),
     "nobody led across": lambda: mock.patch.object(newton, "aimed", lambda t, y: np.zeros_like(t)),
-    "duals not mended": lambda: mock.patch.object(newton, "MENDABLE", 1e-9),
+    "duals not mended": lambda: mock.patch.object(newton, "MENDS", 0),
     "derivatives as duals": lambda: mock.patch.object(newton, "FALL", 0.0),
     "Gram by scipy or BLAS": library_products,
     "over the samples": "dual",

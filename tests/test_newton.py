@@ -69,6 +69,7 @@ def test_dual_variables_that_leave_their_domain_are_led_back(intercept, monkeypa
     model, steps = model_of(lam=1e-8, intercept=intercept), []
     plain = module._Output.step
     monkeypatch.setattr(module._Output, "step", lambda self, at: steps.append(plain(self, at)) or steps[-1])
+    monkeypatch.setattr(module, "MOST", np.inf)  # all of them keep their Hessian
     w, *_ = rough_start(model, 0)
     list(newton(model, 1e-8, w=w))
     better = 0
@@ -83,25 +84,45 @@ def test_dual_variables_that_leave_their_domain_are_led_back(intercept, monkeypa
     assert better >= 2
 
 
-@pytest.mark.parametrize("intercept", [False, True])
-@pytest.mark.parametrize("outputs", [1, 3])
-def test_mending_saves_steps_and_claims_no_more_than_is_true(intercept, outputs, monkeypatch):
+@pytest.mark.parametrize(("outputs", "intercept"), [(1, False), (1, True), (3, False)])
+def test_mending_saves_steps_and_claims_no_more_than_is_true(outputs, intercept, monkeypatch):
     A, b = rare_features()
     others = [np.where(A @ np.random.default_rng(k).standard_normal(30) > 1, 1.0, -1.0) for k in range(1, outputs)]
-    model = LinearModel(cw.ERM(A, np.column_stack([b, *others]), loss="logistic", lam=1e-8), intercept)
-    w, *_ = rough_start(model, 0)
-    mended = {tol: list(newton(model, tol, w=w)) for tol in (1e-1, 1e-2, 1e-3, 1e-4)}
-    with monkeypatch.context() as patch:
-        patch.setattr(module, "MENDABLE", 1e-9)
-        plain = {tol: list(newton(model, tol, w=w)) for tol in mended}
-    saved = [len(plain[tol]) - len(mended[tol]) for tol in mended]
+    tols, saved = (1e-1, 1e-2, 1e-3, 1e-4), []
+    for lam in (1e-8, 1e-7, 1e-6):
+        model = LinearModel(cw.ERM(A, np.column_stack([b, *others]), loss="logistic", lam=lam), intercept)
+        w, *_ = rough_start(model, 0)
+        mended = [list(newton(model, tol, w=w)) for tol in tols]
+        with monkeypatch.context() as patch:
+            patch.setattr(module, "MENDS", 0)
+            plain = [list(newton(model, tol, w=w)) for tol in tols]
+        saved += [len(without) - len(found) for found, without in zip(mended, plain, strict=True)]
+        for tol, found in zip(tols, mended, strict=True):
+            assert np.all(found[-1].gap <= tol * model.scale)
+            again = model.recertified(found[-1])
+            np.testing.assert_allclose(again.gap, found[-1].gap, rtol=1e-6, atol=1e-13)
+            np.testing.assert_array_equal(again.y, found[-1].y)
     assert min(saved) >= 0
-    assert sum(saved) > 0 or (outputs > 1 and intercept)  # all have to be there, and sums of y to be 0
-    for tol, found in mended.items():
-        assert np.all(found[-1].gap <= tol * model.scale)
-        again = model.recertified(found[-1])
-        np.testing.assert_allclose(again.gap, found[-1].gap, rtol=1e-6, atol=1e-13)
-        np.testing.assert_array_equal(again.y, found[-1].y)
+    assert sum(saved) >= 2
+
+
+def test_hessians_of_many_outputs_are_not_kept(monkeypatch):
+    model, kept = model_of(lam=1e-6), []
+    plain = module._Output.step
+
+    def step(self, at):
+        found = plain(self, at)
+        kept.append(found.quadratic is not None)
+        return found
+
+    monkeypatch.setattr(module._Output, "step", step)
+    list(newton(model, 1e-2))
+    assert kept[-1]
+    assert not kept[0]  # far from the solution
+    kept.clear()
+    monkeypatch.setattr(module, "ROOM", 30**2 - 1)
+    list(newton(model, 1e-2))
+    assert not any(kept)
 
 
 @pytest.mark.parametrize("intercept", [False, True])
@@ -254,7 +275,7 @@ def test_dual_variables_of_a_step_lead_to_the_point_it_leads_to(monkeypatch, los
         return times(self, length)
 
     monkeypatch.setattr(module._Step, "times", watched)
-    taken = module._Output(model, 0, rough=True).step(module._here(model, w, c, t, model.value(w, t)))
+    taken = module._Output(model, 0, 1e-6, rough=True).step(module._here(model, w, c, t, model.value(w, t)))
     residual = model.problem.moments(taken.y) + model.penalty.l2 * (w - full[-1].u[:, None])
     assert np.abs(residual).max() <= 1e-12 * max(1.0, np.abs(w).max())
 

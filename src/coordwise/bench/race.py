@@ -227,7 +227,8 @@ class _Race:
                     if (runner, trial) not in again:
                         again.append((runner, trial))
         short = min((trial.seconds[0] for _, trial in again), default=SHORT) < SHORT
-        for _ in range((OFTEN if short else 1) * self.rules.repeats - 1):
+        often = OFTEN if short and self.rules.repeats > 1 else 1
+        for _ in range(often * self.rules.repeats - 1):
             for runner, trial in again:
                 if time.monotonic() + trial.seconds[0] > self.deadline + self.grace:
                     continue

@@ -26,7 +26,8 @@ MOST = 4.0  # times the goal: what a step that leads samples across may gain for
 FALL = 1e3  # times the goal: what a step may gain for its dual variables to be looked at
 NEAR = 1e-3  # the same, times P(0, 0), where nothing else leads to a gap
 NOTHING = 1e-6  # times the goal: what rounding errors may change
-MENDABLE = 100.0  # times the goal: a gap that dual variables are mended for; the next time may promise less
+MENDABLE, MENDS = 100.0, 3  # times the goal: a gap that dual variables are mended for; how often at most
+ROOM = 2**24  # numbers in the factors of all outputs that are kept for that
 
 
 def newton(
@@ -57,7 +58,7 @@ def newton(
     """
     here, best = _begun(model, start, w, t)
     yield best
-    outputs = [_Output(model, k, rough=start is None and w is not None) for k in range(model.outputs)]
+    outputs = [_Output(model, k, tol, rough=start is None and w is not None) for k in range(model.outputs)]
     rounding = _Rounding(model, here)
     dual = best.gap - best.value  # the smallest D(y) so far
     y = best.y
@@ -78,6 +79,7 @@ def newton(
             best = found.better(best)
             y, dual = lower_of(y, dual, found.y, found.gap - value)
         rounding.add(w, c, *(step.taken for step in steps.values()))
+        del steps  # and with them the Hessians that were kept
         if np.all(best.gap <= tol * model.scale) and rounding.matters(here, tol):
             exact = model.recertified(best)
             if not np.all(exact.gap <= tol * model.scale):
@@ -92,16 +94,19 @@ def _mended(
 ) -> tuple[FloatArray, FloatArray]:
     """Dual variables that steps lead to (those of other outputs are y), and D of them.
 
-    They are moved into their domain, and those of logistic losses mended while P - min P may be small enough for a gap
-    <= tol * scale, and the gap that is there now is expected to fall to that in one go or two.
+    They are moved into their domain, and those of steps that have kept their Hessian are mended, as long as once more,
+    with a gap that falls by as much as the last time (at first by MENDABLE), would lead to a gap <= tol * scale.
     """
     other, goal = y.copy(), tol * model.scale
     for k, step in steps.items():
         other[:, k : k + 1] = step.y
     y, dual, v = model.dual_at(other)
-    going = {k for k, step in steps.items() if model.loss.shape.logistic and step.gain <= MOST * goal[k]}
     fall = np.full(model.outputs, 1 / MENDABLE)
-    while going := {k for k in going if (gap := value + dual)[k] > goal[k] >= fall[k] * gap[k]}:
+    for _ in range(MENDS):
+        gap = value + dual
+        going = [k for k, step in steps.items() if step.quadratic is not None and gap[k] > goal[k] >= fall[k] * gap[k]]
+        if not going:
+            break
         other = y.copy()
         for k in going:
             other[:, k] = steps[k].mended(model, y[:, k], v[:, k])
@@ -192,11 +197,11 @@ class _Taken(NamedTuple):
 
     taken: _Step
     value: float
-    quadratic: _Quadratic
+    quadratic: _Quadratic | None  # kept if y may be worth mending
     aim: FloatArray  # what -(1/W) A'y is by the equations of the full step, l2 (w - u)
     y: FloatArray
     gain: float
-    inside: bool  # whether y is in its domain without help
+    inside: bool  # whether y is in its domain without help, or the loss is logistic
     aimed: bool  # whether its curvatures were not those of the losses alone
     shortened: bool  # then y says little about the point that was reached
 
@@ -212,7 +217,11 @@ class _Taken(NamedTuple):
         return self.inside and self.gain <= min(FALL * tol, math.sqrt(tol)) * scale
 
     def mended(self, model: LinearModel, y: FloatArray, v: FloatArray) -> FloatArray:
-        """Dual variables that were moved into their domain, where -(1/W) A'y = v, led back to the step's equations."""
+        """Dual variables that were moved into their domain, where -(1/W) A'y = v, led back to the step's equations.
+
+        Up to l2 u: the change that is smallest in the metric of 1/h beside what is left of that, as D weighs the two.
+        """
+        assert self.quadratic is not None
         wrong = self.aim - v
         u = self.quadratic.solve(np.append(wrong, 0.0) if model.intercept else wrong)
         move = model.problem.product(u[: model.d, None])[:, 0] + (u[model.d] if model.intercept else 0.0)
@@ -229,8 +238,10 @@ class _Quadratic(NamedTuple):
 class _Output:
     """Steps of one output."""
 
-    def __init__(self, model: LinearModel, k: int, *, rough: bool) -> None:
+    def __init__(self, model: LinearModel, k: int, tol: float, *, rough: bool) -> None:
         self.model, self.k, self.terms = model, k, model.terms(k)
+        mends = model.loss.shape.logistic and model.outputs * model.d**2 <= ROOM
+        self.near = MOST * tol * model.scale[k] if mends else -math.inf  # what a step may gain for y to be mended
         self.ends = None if model.loss.shape.logistic else model.loss.domain(model.b[:, k : k + 1], model.s)
         self.rough = rough  # whether it began far from the solution, but not at 0, where no sample is on a side
         self.aims = rough and bool(model.loss.shape.logistic)  # the next step, by curvatures that lead samples across
@@ -277,9 +288,10 @@ class _Output:
             self.aims = model.loss.shape.logistic and (far or length < 1)
             dual = y - quadratic.curvature[:, None] * full.move
             inside = self.ends is None or not (np.any(dual < self.ends[0]) or np.any(dual > self.ends[1]))
+            kept = quadratic if slope / 2 <= self.near else None
             aim = l2 * (w - full.u)
             return _Taken(
-                full.times(length), there, quadratic, aim, dual, slope / 2, inside, other_curvatures, length <= HALF
+                full.times(length), there, kept, aim, dual, slope / 2, inside, other_curvatures, length <= HALF
             )
 
         other_curvatures = self.aims

@@ -5,7 +5,7 @@ matrix. With an l2 of about the size of the samples, |a_i|^2 / W, a pass of exac
 constant factor whatever the data are, and what it reaches is a better point to begin from than 0 for all smaller l2.
 
 Samples with few entries have Gram matrices that cost no more than such a pass. There a part of them has to do, with a
-smaller l2, on the logistic loss the smaller the fewer samples a feature has: a strong one would leave rare features
+smaller l2, on the logistic loss the smaller the fewer of them a feature has: a strong one would leave rare features
 where they are. Where w comes out too long, it is made shorter.
 """
 
@@ -30,7 +30,7 @@ STRONGER = 10.0  # times the root mean square of |a_i|^2 / W: rare large samples
 FLATTER = 5.0  # the same for the logistic loss, whose curvature is a quarter at most
 ENOUGH = 200_000  # samples; of more, so many are drawn
 BRIEF, PART, EACH = 16, 4, 60  # entries of a sample that are few; then one sample in so many, but so many per feature
-MANY = 500  # samples per feature that are many: with fewer, l2 goes like their root
+MANY = 500  # samples per feature that are many: with fewer, the l2 of logistic losses goes like their root
 WORTH = 2_000  # samples from which on it costs less than the Newton steps it saves
 
 
@@ -57,9 +57,9 @@ def rough_start(model: LinearModel, seed: int) -> Rough:
     unit = max(float(norms.max()), 1e-300)
     squares = (norms / unit) ** 2
     size = unit * math.sqrt(squares.mean() if some.weights is None else some.weights @ squares / some.total)
-    stronger = (FLATTER if model.loss.shape.logistic else STRONGER) / (PART if brief else 1)
-    if brief and model.loss.shape.logistic:
-        stronger *= min(math.sqrt(steps / (MANY * model.d)), 1.0)
+    stronger = STRONGER / (min(model.n, ENOUGH) / steps)
+    if model.loss.shape.logistic:
+        stronger = FLATTER / PART * min(math.sqrt(steps / (MANY * model.d)), 1.0) if brief else FLATTER
     l2 = max(model.penalty.l2, stronger * size / some.total)
     if not 1e-100 < l2 < 1e100:
         return Rough()
