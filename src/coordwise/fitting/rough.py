@@ -57,8 +57,9 @@ def rough_start(model: LinearModel, seed: int) -> Rough:
     unit = max(float(norms.max()), 1e-300)
     squares = (norms / unit) ** 2
     size = unit * math.sqrt(squares.mean() if some.weights is None else some.weights @ squares / some.total)
-    stronger = STRONGER / (min(model.n, ENOUGH) / steps)
-    if model.loss.shape.logistic:
+    if not model.loss.shape.logistic:
+        stronger = STRONGER * steps / min(model.n, ENOUGH)
+    else:
         stronger = FLATTER / PART * min(math.sqrt(steps / (MANY * model.d)), 1.0) if brief else FLATTER
     l2 = max(model.penalty.l2, stronger * size / some.total)
     if not 1e-100 < l2 < 1e100:

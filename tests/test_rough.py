@@ -1,0 +1,80 @@
+"""Where Newton's method begins."""
+
+import numpy as np
+import pytest
+from newton_cases import model_of, rare_features
+
+import coordwise as cw
+from coordwise.fitting.fit import fit
+from coordwise.fitting.model import LinearModel
+from coordwise.fitting.newton import newton
+from coordwise.fitting.rough import BRIEF, EACH, ENOUGH, PART, WORTH, _shortened, rough_start, spread
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
+def test_a_rough_start_saves_steps(loss):
+    model = model_of(loss)
+    w, _, passes = rough_start(model, 0)
+    assert passes == max(4000 // PART, EACH * 30) / 4000  # three entries per sample
+    begin = model.from_primal(w)
+    assert np.all(begin.value < model.scale)
+    rough, zero = (len(list(newton(model, 1e-6, start=start))) for start in (begin, None))
+    assert rough < zero
+    assert fit(model, tol=1e-6, strategy="newton").passes == pytest.approx(rough - 1 + passes)
+
+
+@pytest.mark.parametrize("dense", [False, True], ids=["few entries", "many entries"])
+def test_a_rough_start_looks_at_some_of_very_many_samples(monkeypatch, dense):
+    """Of samples with few entries at one in PART, unless that is less than EACH per feature."""
+    monkeypatch.setattr("coordwise.fitting.rough.ENOUGH", 2500)
+    assert ENOUGH > 2500
+    A, b = rare_features()
+    assert A.nnz <= BRIEF * 4000
+    model = LinearModel(cw.ERM(A.toarray() if dense else A, b, loss="logistic", lam=1e-6), False)
+    w, _, passes = rough_start(model, 0)
+    assert passes == pytest.approx((2500 if dense else max(2500 // PART, EACH * 30)) / 4000)
+    assert np.all(model.from_primal(w).value < model.scale)
+    other, *_ = rough_start(model, 1)
+    assert np.any(w != other)
+
+
+def test_a_rough_start_of_samples_without_weight():
+    weights = np.zeros(4000)
+    weights[:3] = 1.0  # hardly ever drawn
+    for seed in range(5):
+        w, _, passes = rough_start(model_of(weights=weights), seed)
+        assert (w is None and passes == 0) or np.all(np.isfinite(w))
+    assert fit(model_of(weights=weights), tol=1e-6, strategy="newton").converged
+
+
+def test_samples_that_are_too_small_without_the_others_are_no_start():
+    weights = np.full(4000, 1e-150)
+    weights[7] = 1.0
+    for seed in range(5):
+        w, _, passes = rough_start(model_of(weights=weights), seed)
+        assert (w is None and passes == 0) or np.all(np.isfinite(w))
+    assert fit(model_of(weights=weights), tol=1e-6, strategy="newton").converged
+
+
+def test_samples_are_drawn_all_over_the_data():
+    assert np.array_equal(spread(10, 10, 0), np.arange(10))
+    for n, count in ((10, 3), (1000, 999), (50_000, 12_345), (10**9, 5000)):
+        which = spread(n, count, 1)
+        ends = np.arange(count + 1) * n // count
+        assert np.all((ends[:-1] <= which) & (which < ends[1:]))
+    assert np.any(spread(1000, 100, 0) != spread(1000, 100, 1))
+
+
+def test_a_start_that_is_too_long_is_made_shorter():
+    model = model_of(lam=1e-3)
+    w = 5 * model.from_primal(next(iter(newton(model, 1e-8, w=rough_start(model, 0)[0]))).w).w
+    shorter, t = _shortened(model, w)
+    np.testing.assert_allclose(t, model.scores(shorter, np.zeros(1)), rtol=1e-12, atol=1e-12)
+    assert model.from_primal(shorter).value < model.from_primal(w).value
+    np.testing.assert_array_equal(_shortened(model, 0.01 * w)[0], 0.01 * w)  # P falls all the way
+    np.testing.assert_array_equal(_shortened(model, -w)[0], -w)  # or from the start rises
+
+
+def test_few_samples_begin_at_zero():
+    model = model_of(n=WORTH - 1)
+    assert rough_start(model, 0) == (None, None, 0.0)
