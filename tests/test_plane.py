@@ -11,7 +11,7 @@ from coordwise.fitting.fit import fit
 from coordwise.fitting.model import LinearModel
 from coordwise.losses import LOSSES
 from coordwise.methods import SDCA
-from coordwise.plane import Plane, _flattest
+from coordwise.plane import Plane
 from coordwise.recording import start
 
 
@@ -109,11 +109,25 @@ def test_a_plane_that_does_not_hold_at_the_point_itself_is_left(monkeypatch):
     np.testing.assert_allclose(found.w, problem.primal_point(found.y), rtol=1e-9, atol=1e-12)
 
 
-def test_a_line_that_is_flat_at_its_begin_is_not_walked():
-    assert _flattest(lambda length: min(length, 0.0)) == 0.0
-    assert _flattest(lambda length: length + 0.5) == pytest.approx(-0.5, abs=0.06)
-    assert _flattest(lambda length: length - 3.0) == pytest.approx(3.0, abs=0.31)
-    assert _flattest(lambda length: 1.0) == -32.0  # as far as it looks
+@pytest.mark.parametrize("factor", [0.2, 5.0])
+def test_the_best_point_may_be_behind_the_last_one_or_beyond(factor):
+    problem = make("squared")
+    best = cw.solve(problem.dual(), tol=1e-10)
+    objective = problem.dual()
+    objective.any_weights = True
+    plane, image = objective.plane(), problem.A.T @ best.x
+    for share in (0.1 * factor, factor):
+        plane.see(share * image, -share * problem.A @ best.w / problem.total)
+    _, value = plane.best()
+    assert value - best.primal <= 0.02 * (problem.value(factor * best.w)[0] - best.primal)
+
+
+def test_points_that_are_the_same_are_no_line():
+    problem = make("squared")
+    plane, points = seen(problem, (60, 0))
+    w, value = plane.best()
+    assert problem.value(w)[0] == pytest.approx(value)
+    assert value <= problem.value(points[-1])[0]
 
 
 def test_several_outputs_have_none():

@@ -11,7 +11,6 @@ from coordwise.fitting import runners
 from coordwise.fitting import semismooth as module
 from coordwise.fitting.fit import fit
 from coordwise.fitting.model import LinearModel
-from coordwise.fitting.search import lowest
 from coordwise.fitting.semismooth import Semismooth, _Output, has_straight_parts
 from coordwise.fitting.strategies import choose
 from coordwise.results import Status
@@ -215,17 +214,3 @@ def test_rounds_go_on_where_one_is_not_enough(monkeypatch):
     found = fit(model_of(lam=1e-7), tol=1e-9, strategy="semismooth", max_passes=5000)
     assert found.converged
     assert len(found.results) > 1
-
-
-@pytest.mark.parametrize(
-    ("along", "length"),
-    [
-        (lambda s: (2 * (s - 0.3), 2.0), 0.3),
-        (lambda s: (2 * (s - 70.0), 2.0), 70.0),
-        (lambda s: (np.maximum(s - 3.0, 0) - 0.5, float(s > 3)), 3.5),  # straight, then a parabola
-        (lambda s: (np.tanh(s - 9.0), 1 / np.cosh(s - 9.0) ** 2), 9.0),
-        (lambda s: (s / 1e-9 - 1 if s < 2e-9 else 1.0, 1e9 if s < 2e-9 else 0.0), 1e-9),
-    ],
-)
-def test_the_lowest_point_of_a_line(along, length):
-    assert lowest(along) == pytest.approx(length, rel=0.02)

@@ -11,18 +11,17 @@ too long.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 
 from coordwise.kernels import Terms
+from coordwise.lines import flattest
 from coordwise.validation import FloatArray
 
 __all__ = ["Plane"]
 
 FIRST = 0.25  # of the distance between two points, or of a point to 0: how far a line is looked along at first
-FLAT = 0.1  # of the slope at its begin: what is left where a line ends
-MOST = 8  # slopes that are asked for on a line
+MOST = 7  # lengths that are looked at after that one
 
 
 class Plane:
@@ -75,26 +74,8 @@ class Plane:
         def slope(length: float) -> float:
             return float(self.terms.slope(t, move, length) + self.l2 * (across + length * along))
 
-        length = _flattest(slope)
+        if (here := slope(0.0)) == 0:
+            return share, t
+        sign = math.copysign(1.0, -here)  # it may fall either way
+        length = sign * flattest(lambda length: -sign * slope(sign * length), abs(here), first=FIRST, most=MOST)
         return share + length * way, t + length * move
-
-
-def _flattest(slope: Callable[[float], float]) -> float:
-    """About where a function that does not fall is 0, by false position; it may be on either side of 0."""
-    begin = slope(0.0)
-    if begin == 0:
-        return 0.0
-    low, high = (0.0, begin), (math.nan, math.nan)  # with the sign at 0, and with the other
-    length, side = math.copysign(FIRST, -begin), 0
-    for _ in range(MOST):
-        now = slope(length)
-        if abs(now) <= FLAT * abs(begin):
-            return length
-        if (now > 0) == (begin > 0):
-            high = (high[0], high[1] / 2) if side > 0 else high  # the same side twice: the other end counts for less
-            low, side = (length, now), 1
-        else:
-            low = (low[0], low[1] / 2) if side < 0 else low
-            high, side = (length, now), -1
-        length = 2 * length if math.isnan(high[0]) else low[0] + (high[0] - low[0]) * low[1] / (low[1] - high[1])
-    return low[0]  # on this side P has fallen

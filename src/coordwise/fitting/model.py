@@ -222,6 +222,12 @@ class LinearModel:
         c = self.best_intercept(t) if c is None else c
         return self.certified_at(w, c, t + c)
 
+    @property
+    def nothing(self) -> Candidate:
+        """Zeros, whose gap is P(0, 0): no loss is negative, so that D(0) = 0."""
+        w, c, y = np.zeros((self.d, self.outputs)), np.zeros(self.outputs), np.zeros((self.n, self.outputs))
+        return Candidate(w, c, y, self.scale, self.scale)
+
     @cached_property
     def certified_at_zero(self) -> tuple[Candidate, FloatArray]:
         """`certified` at w = 0, where many fits begin and strategies are chosen."""

@@ -14,10 +14,10 @@ from coordwise.fitting.fit import Fit
 from coordwise.fitting.model import Candidate
 from coordwise.fitting.newton import FEW, direction
 from coordwise.fitting.quadratic import Columns
-from coordwise.fitting.search import halved
 from coordwise.fitting.softmax import best_intercepts, hessian_blocks
 from coordwise.fitting.unpenalised import ROUNDING, conjugate_gradients
 from coordwise.fitting.weighted import Gram
+from coordwise.lines import halved
 from coordwise.recording import Progress, says_stop
 from coordwise.results import Status
 from coordwise.rows import Rows

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.linalg
 
 from coordwise.fitting.model import Candidate, LinearModel, lower_of
-from coordwise.fitting.search import flattest, halved
+from coordwise.lines import flattest, halved
 from coordwise.validation import FloatArray
 
 __all__ = ["FEW", "direction", "factored", "majorant", "newton"]
@@ -84,7 +84,7 @@ def newton(
             exact = model.recertified(best)
             if not np.all(exact.gap <= tol * model.scale):
                 here = _here(model, best.w, best.c, model.scores(best.w, best.c), exact.value)
-                exact = here.candidate(model).better(exact)
+                exact = here.candidate(model).better(exact).better(model.nothing)
             best = exact
         yield best
 

@@ -12,7 +12,7 @@ import numpy as np
 from coordwise.fitting.model import Candidate, LinearModel
 from coordwise.fitting.newton import SHORT, majorant
 from coordwise.fitting.quadratic import Columns, Quadratic
-from coordwise.fitting.search import halved
+from coordwise.lines import halved
 from coordwise.methods import Method
 from coordwise.recording import Progress
 from coordwise.results import Result, Status

@@ -21,9 +21,9 @@ import scipy.sparse as sp
 
 from coordwise.fitting.model import Candidate, LinearModel, lower_of
 from coordwise.fitting.rough import exact_steps
-from coordwise.fitting.search import lowest
 from coordwise.fitting.weighted import Gram
 from coordwise.linalg.conjugate import cg
+from coordwise.lines import lowest
 from coordwise.rows import Rows
 from coordwise.validation import FloatArray
 

@@ -13,8 +13,8 @@ from coordwise.fitting.active_set import ActiveSet
 from coordwise.fitting.gram import centered_moments
 from coordwise.fitting.model import Candidate, LinearModel
 from coordwise.fitting.newton import FEW, direction
-from coordwise.fitting.search import halved
 from coordwise.linalg.conjugate import cg
+from coordwise.lines import halved
 from coordwise.penalties import ElasticNet
 from coordwise.validation import FloatArray
 

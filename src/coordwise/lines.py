@@ -1,4 +1,4 @@
-"""Line searches for Newton steps."""
+"""Line searches."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 __all__ = ["flattest", "halved", "lowest"]
 
 STEEP = 0.1  # of the slope at the start: what is left at the end of a step that is long enough
-LONGEST = 64.0
+LONGEST = 64.0  # times the first length
 LEAST, MOST = 0.1, 12  # share of a bracket to be looked at next, lengths to be looked at
 
 
@@ -21,19 +21,19 @@ def halved(value: Callable[[float], float], here: float, slope: float) -> tuple[
     return length, there
 
 
-def flattest(fall: Callable[[float], float], first: float) -> float:
-    """Where a convex function falls or rises at no more than a tenth of its rate `first` at 0, or about there.
+def flattest(fall: Callable[[float], float], rate: float, *, first: float = 1.0, most: int = MOST) -> float:
+    """Where a convex function falls or rises at no more than a tenth of its `rate` at 0, or about there.
 
-    That is 1 if it will do, or if it does not fall at 0. Else lengths are doubled until the function rises, up to
-    LONGEST; between where it falls and where it rises it is looked for by false position.
-
+    That is the `first` length if it will do, or if the function does not fall at 0. Else lengths are doubled until the
+    function rises, up to LONGEST times the first one; between where it falls and where it rises it is looked for by
+    false position, `most` lengths in all.
     """
-    if not first > 0:
-        return 1.0
-    low, high, falls, rises, side = 0.0, math.inf, first, math.nan, 0
-    length, now = 1.0, fall(1.0)
-    for _ in range(MOST):
-        if abs(now) <= STEEP * first or (now > 0 and length >= LONGEST):
+    if not rate > 0:
+        return first
+    low, high, falls, rises, side = 0.0, math.inf, rate, math.nan, 0
+    length, now = first, fall(first)
+    for _ in range(most):
+        if abs(now) <= STEEP * rate or (now > 0 and length >= LONGEST * first):
             return length
         if now > 0:
             rises = rises / 2 if side > 0 else rises  # the same side twice: the other end counts for less
