@@ -22,7 +22,7 @@ import numpy as np
 
 import coordwise as cw
 from coordwise.datasets import load
-from coordwise.recording import start
+from coordwise.starting import start
 
 LAMBDAS = {"news20": 1e-3, "w8a": 1e-5, "covtype": 1.0}
 LIMITS = {"news20": 1.4, "w8a": 1.9, "covtype": 6.0}

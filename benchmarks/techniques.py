@@ -32,8 +32,9 @@ from coordwise.fitting.quadratic import Quadratic
 from coordwise.fitting.rough import Rough
 from coordwise.kernels import NO_PACKING, PACK_IN_SINGLE
 from coordwise.plane import Plane
-from coordwise.recording import Log, start
+from coordwise.recording import Log
 from coordwise.rows import Rows
+from coordwise.starting import start
 
 Switch = Callable[[], Any] | str | tuple[str, Callable[[], Any]]  # a patch, the name of another strategy, or both
 

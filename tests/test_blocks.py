@@ -5,7 +5,7 @@ import pytest
 from conftest import STORAGES, unequal_rows
 
 import coordwise as cw
-from coordwise.recording import start
+from coordwise.starting import start
 
 N, D = 40, 12
 

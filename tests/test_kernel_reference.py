@@ -10,8 +10,8 @@ from conftest import STORAGES, unequal_rows
 import coordwise as cw
 from coordwise import kernels, reference, rows, sampling
 from coordwise.methods import get_method
-from coordwise.recording import start
 from coordwise.schedules import Split
+from coordwise.starting import start
 
 BETAS = (0.0, 0.2, 0.5, 0.8, 1.0)
 N, D, LAM, STEPS, SEED = 23, 11, 0.05, 600, 12345

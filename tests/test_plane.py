@@ -12,7 +12,7 @@ from coordwise.fitting.model import LinearModel
 from coordwise.losses import LOSSES
 from coordwise.methods import SDCA
 from coordwise.plane import Plane
-from coordwise.recording import start
+from coordwise.starting import start
 
 
 def make(loss, weighted=False, outputs=1, lam=1e-2, n=120, d=25, seed=0):

@@ -8,7 +8,7 @@ from problem_cases import refused
 
 import coordwise as cw
 from coordwise import theory
-from coordwise.recording import start
+from coordwise.starting import start
 
 TABLE_2 = {
     "news20": {1e-3: 1.56772, 1e-2: 1.30740, 1e-1: 1.05110},

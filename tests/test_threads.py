@@ -18,8 +18,8 @@ from coordwise.fitting.weighted import Gram
 from coordwise.kernels import Terms
 from coordwise.losses import get_loss
 from coordwise.methods import SDCA
-from coordwise.recording import start
 from coordwise.rows import Rows
+from coordwise.starting import start
 
 
 @pytest.mark.parametrize("store", [np.asarray, sp.csr_array])

@@ -1,37 +1,29 @@
-"""Around the kernel: starting a run, and the clock, history, certificates and best point of one."""
+"""Around a run of the kernel: its clock, history, certificates, best point and changes of weights."""
 
 from __future__ import annotations
 
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from coordwise.kernels import NO_LIMIT, NO_PACKING, Run, Terms
-from coordwise.methods import SDCA
+from coordwise.ending import Ending, Found
+from coordwise.kernels import NO_LIMIT, Run
 from coordwise.objectives import Look, Objective
 from coordwise.pace import Pace
-from coordwise.plane import Plane
 from coordwise.results import Certificate, History, Result, Status
 from coordwise.schedules import Schedule
+from coordwise.starting import start
 from coordwise.validation import FloatArray
-
-Exact = tuple[FloatArray, Certificate]
 
 MANY = 8  # passes of a run after which packed rows have made up for the packing
 SHORT = 1.5  # of the error's logarithm: what a run without a known rate is expected to take so many passes for
-FRESH = 10  # passes after which a run's image has about the rounding of one that is computed anew
 ROUNDING = 1e-13  # of a value: what its sums may be off by
-EXACT = 1e-11  # of a value: what a gap has to be above that is the difference of two of them
-REACH, MORE = 20.0, 4.0  # times the tolerance: up to which gap a better primal point is looked for; or what one gained
-FAR = 1e3  # the same: from which gap on points are kept for it
-LITTLE = 1.1  # what it has to gain
-ROUNDS = 3  # of exact steps at the end, which may not meet tol at once
 
-__all__ = ["Log", "Progress", "says_stop", "settle", "start"]
+__all__ = ["Log", "Progress", "says_stop"]
 
 
 @dataclass(frozen=True)
@@ -49,47 +41,9 @@ class Progress:
     solution: Callable[[], FloatArray] = field(repr=False, compare=False)  # the weights of the point as it is now
 
 
-def start(
-    objective: Objective, schedule: Schedule, seed: int, x: FloatArray, threads: int = 1, *, pack: bool = True
-) -> Run:
-    """A run of the schedule on the objective from x (N x K).
-
-    Packing pays for itself within a few passes; exact steps before acceleration are not expected to take more.
-    """
-    pack = pack and (schedule.plan.accelerated or schedule.renew is None)
-    return Run(
-        objective.rows,
-        objective.coordinates,
-        objective.smooth,
-        schedule.plan,
-        cells=schedule.cells,
-        members=schedule.members,
-        seed=seed,
-        x0=x,
-        image0=objective.image0,
-        minus_last=objective.minus_last,
-        threads=threads,
-        pack=packing(objective) if pack else NO_PACKING,
-    )
-
-
-def packing(objective: Objective) -> int:
-    """Whether and how a run copies the rows: once per group of outputs, so not for very many."""
-    packs = objective.outputs <= 24 and not isinstance(objective.smooth, Terms)
-    return objective.rows.packing if packs else NO_PACKING
-
-
 def says_stop(answer: object) -> bool:
     """Whether a callback's answer is True itself; other values, truthy or not, mean nothing."""
     return isinstance(answer, (bool, np.bool_)) and bool(answer)
-
-
-def settle(objective: Objective, schedule: Schedule, x: FloatArray) -> None:
-    """Put coordinates that are never drawn at their own minimiser, where they have one."""
-    idle = schedule.idle
-    if idle.any():
-        best = objective.coordinates.minimizers(*x.shape)
-        x[idle] = np.where(np.isfinite(best[idle]), best[idle], x[idle])
 
 
 class Log:
@@ -119,18 +73,14 @@ class Log:
         self.errors: list[tuple[float, float]] = []  # (passes, error)
         self.best: FloatArray | None = None
         self.best_error = math.inf
-        self.final: Exact | None = None  # of the best point, once confirmed
-        self.plane = objective.plane() if schedule.renew is not None else None
-        self.better: FloatArray | None = None  # weights, if the confirmed certificate is theirs
-        self.reach = REACH
         self.restarts, self.restarted, self.period = 0, 0.0, 0.0
         self.pace = Pace(schedule.constants.rate_per_pass or 1.0)
         count, outputs = objective.rows.count, objective.outputs
         self.g = None if schedule.renew is None else np.empty((count, outputs))  # for looks
         self.synced = 0.0
         self.packed = run.packed
-        self.rounds_tried = 0  # of exact steps at the end
         self.extra_steps = self.extra_entries = 0  # of other runs than this one
+        self.ending = Ending(self)
 
     @property
     def elapsed(self) -> float:
@@ -286,93 +236,13 @@ class Log:
             error = c.error
         self.errors.append((self.passes, error))
         self.append(c)
-        if self.plane is not None and error <= FAR * self.tol:
-            assert self.g is not None
-            self.plane.see(self.run.image(), self.g)
+        self.ending.see()
         if self.best is None or error < self.best_error:
             self.best, self.best_error = self.run.point(), error
 
     def append(self, c: Certificate) -> None:
         """A row of the history."""
         self.rows.append((self.iterations, self.passes, self.seconds, c.value, c.gap, c.primal, self.restarts))
-
-    def met(self) -> bool:
-        """Whether the inequality holds at the point itself, with the primal point it leads to, or a better one."""
-        c = self.current
-        near = 0 < c.error <= self.reach * self.tol and bool(np.all(self.tol * c.scale > EXACT * np.abs(c.primal)))
-        if near and self.plane is not None and self.plane.known and self.improved(self.plane):
-            return True
-        return self.current.meets(self.tol) and self.confirm()
-
-    def improved(self, plane: Plane) -> bool:
-        """Whether it holds with the best primal point in the plane of the last two, if that is a better one."""
-        begun = time.perf_counter()
-        w, value = plane.best(brief=self.current.meets(self.tol))
-        primal = np.array([value])
-        self.seconds += time.perf_counter() - begun
-        near = replace(self.current, gap=np.maximum(self.current.value + primal, 0.0))
-        gained = self.current.error / max(near.error, 1e-300)
-        self.reach = MORE * gained
-        if gained < LITTLE:
-            self.plane = None
-        if np.any(primal > self.current.primal) or not near.meets(self.tol):
-            return False
-        x = self.run.point()
-        x = x if (better := self.polished(x)) is None else better
-        found = self.objective.beside(primal, x)
-        if not found[1].meets(self.tol):  # rounding: the end is left to the weights of the point itself
-            self.plane = None
-            return False
-        self.best, self.final, self.better = x, found, w
-        self.append(found[1])
-        return True
-
-    def confirm(self) -> bool:
-        """Whether the inequality holds at the point itself, not only for images that carry rounding."""
-        if self.objective.image_decides:
-            if self.current.error > self.best_error:
-                self.best = self.run.point()
-            self.final = self.run.image(), self.current
-            return True
-        x = self.run.point()
-        if self.rounds_tried < ROUNDS and (better := self.polished(x)) is not None:
-            found = self.objective.exact(better)
-            self.rounds_tried += 1
-            if found[1].meets(self.tol):
-                self.best, self.final = better, found
-                self.append(found[1])
-                return True
-            if self.rounds_tried < ROUNDS:  # a little further on it will
-                return False
-        fresh = self.passes - self.synced <= FRESH
-        found = self.objective.confirmed(x, self.run.image(), self.current) if fresh else self.objective.exact(x)
-        if found[1].meets(self.tol):
-            self.best, self.final = x, found
-            return True
-        self.resync()
-        return False
-
-    def polished(self, x: FloatArray) -> FloatArray | None:
-        """The point after a round of exact steps on what is in no corner; None where that makes no difference in kind.
-
-        Accelerated iterates are averages of points on the boundary: without the round, coordinates that belong at a
-        kink or a bound (the zeros of a Lasso) are only close to it.
-        """
-        plan, terms = self.schedule.plan, self.objective.coordinates
-        if not (plan.accelerated and plan.prox) or terms.shape.logistic:
-            return None
-        begun = time.perf_counter()
-        schedule = SDCA().schedule(self.objective)
-        loose = ~np.all(terms.in_corner(x), axis=1) & ~schedule.idle
-        if not loose.any():
-            return x
-        members = np.flatnonzero(loose).astype(np.uint32)
-        run = start(self.objective, replace(schedule, members=members), 0, x, pack=False)
-        run.advance(steps=len(members))
-        self.extra_steps += run.steps
-        self.extra_entries += run.entries
-        self.seconds += time.perf_counter() - begun
-        return run.point()
 
     def progress(self) -> Progress:
         """What a callback sees."""
@@ -398,9 +268,9 @@ class Log:
         """The best point with its certificate, recomputed from the point, and from better weights if it has some."""
         objective = self.objective
         assert self.best is not None
-        x = self.best
-        image, certificate = self.final or self.objective.exact(x)
-        w = objective.solution(image) if self.better is None else self.better
+        found = self.ending.found or Found(self.best, *objective.exact(self.best))
+        x, certificate = found.x, found.certificate
+        w = objective.solution(found.image) if found.w is None else found.w
         columns = [np.array(column) for column in zip(*self.rows, strict=True)]
         if objective.flat:
             columns = [column[:, 0] if column.ndim == 2 else column for column in columns]

@@ -11,9 +11,10 @@ import numpy as np
 
 from coordwise.methods import Method, get_method
 from coordwise.objectives import LinearSystem, Objective
-from coordwise.recording import Log, Progress, says_stop, settle, start
+from coordwise.recording import Log, Progress, says_stop
 from coordwise.restarts import Restarts
 from coordwise.results import Result, Status
+from coordwise.starting import settle, start
 from coordwise.validation import check_callable, check_count, check_number, seed_of
 
 __all__ = ["solve"]
@@ -108,7 +109,7 @@ def solve(
         log.record()
         while status is None:
             asked = callback is not None and says_stop(callback(log.progress()))
-            if log.met():
+            if log.ending.met():
                 status = Status.CONVERGED
             elif not np.isfinite(log.current.error):
                 status = Status.DIVERGED

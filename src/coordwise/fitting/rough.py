@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from coordwise.fitting.model import LinearModel
 from coordwise.methods import SDCA
 from coordwise.penalties import ElasticNet
-from coordwise.recording import start
+from coordwise.starting import start
 from coordwise.validation import FloatArray
 
 __all__ = ["Rough", "exact_steps", "rough_start"]
