@@ -95,8 +95,8 @@ class TestRefining:
         row = race(Scripted(coordwise=(0.9, 1.0), near=(3.0, 1.0), far=(3.0, 9.0)), RIDGE, Rules(patience=99.0))
         tried = {s["name"]: [t["tol"] for t in s["trials"]] for s in row["solvers"]}
         between = {name: [tol for tol in tols if tol not in TOLERANCES] for name, tols in tried.items()}
-        assert between["coordwise"] == pytest.approx([10**-2.5, 10**-5.5])
-        assert between["near"] == pytest.approx([10**-3.5, 10**-6.5])
+        assert between["coordwise"] == pytest.approx([10**-2.5, 10**-2.75, 10**-5.5, 10**-5.75])
+        assert between["near"] == pytest.approx([10**-3.25, 10**-3.5, 10**-6.25, 10**-6.5])
         assert between["far"] == []
         assert all(tols == sorted(tols, reverse=True) for tols in tried.values())
 

@@ -52,7 +52,7 @@ COLD = 0.5  # of the time that a first call was given in vain: what counts, sinc
 QUICK, SETTLING = 0.25, 4  # seconds, and calls: a process that is a copy of another is slow at first, page by page
 RESTART = 0.3  # seconds: what a call gets at least before it is ended
 SWEEP = 3.0  # times the limit: what all calls of a solver may take
-COARSE = 9.0  # factor between tolerances that one more is tried in
+COARSE = 2.5  # factor between tolerances that one more is tried in
 CLOSE = 1.5  # calls within this factor of the best are refined and measured again
 SHORT, OFTEN = 0.06, 3  # seconds: if a call is shorter, all are made so many times as often: machines are slow at times
 
@@ -182,20 +182,27 @@ class _Race:
         self.optimum.learn(measured.value, measured.gap)
 
     def refine(self) -> None:
-        """The tolerance before the first that is enough, for ours and those that may be the best: tens are coarse."""
+        """Tolerances before the first that is enough, for ours and those that may be the best: tens are coarse."""
         for goal in self.rules.goals:
             for runner in self._foremost(goal):
-                trial = self._there(runner, goal)[0]
-                at = runner.trials.index(trial)
-                looser = runner.trials[at - 1].tol if at > 0 else trial.tol
-                late = time.monotonic() + trial.seconds[0] > self.deadline + self.grace
-                if looser < COARSE * trial.tol or late:
-                    continue
-                tol = float(np.sqrt(looser * trial.tol))
-                if (measured := self._settled(runner, tol, trial)) is not None:
-                    runner.spent += measured.seconds
-                    runner.trials.insert(at, Trial(tol, measured.value, [measured.seconds]))
-                    self.optimum.learn(measured.value, measured.gap)
+                while self._between(runner, goal):
+                    pass
+
+    def _between(self, runner: Runner, goal: float) -> bool:
+        """Whether there was a tolerance to try between the first that is enough and the one before."""
+        trial = self._there(runner, goal)[0]
+        at = runner.trials.index(trial)
+        looser = runner.trials[at - 1].tol if at > 0 else trial.tol
+        late = time.monotonic() + trial.seconds[0] > self.deadline + self.grace
+        if looser < COARSE * trial.tol or late:
+            return False
+        tol = float(np.sqrt(looser * trial.tol))
+        if (measured := self._settled(runner, tol, trial)) is None:
+            return False
+        runner.spent += measured.seconds
+        runner.trials.insert(at, Trial(tol, measured.value, [measured.seconds]))
+        self.optimum.learn(measured.value, measured.gap)
+        return True
 
     def _settled(self, runner: Runner, tol: float, like: Trial) -> Measured | None:
         """One more call that takes about as long as another; a short one twice, since that may have been elsewhere."""

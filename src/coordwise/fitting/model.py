@@ -246,8 +246,11 @@ class LinearModel:
             y, v = y * share, v * share
         value = self.value(w, t) if value is None else value
         if not self.intercept and self.penalty.l1 == 0 and not self.penalty.positive:
-            return Candidate(w, c, y, value, self.gap_at_derivatives(w, v)), slopes
-        return Candidate(w, c, y, value, np.maximum(value + self._dual(y, v), 0)), slopes
+            gap = self.gap_at_derivatives(w, v)
+        else:
+            gap = np.maximum(value + self._dual(y, v), 0)
+        none = gap > value  # then zeros are better dual variables: D(0) = 0, no loss is negative
+        return Candidate(w, c, np.where(none, 0.0, y), value, np.where(none, value, gap)), slopes
 
     def gap_at_derivatives(self, w: FloatArray, v: FloatArray) -> FloatArray:
         """P(w) + D(y) for y_i = s_i phi' at Aw, v = -(1/W) A'y and an l2 penalty, without intercept.
