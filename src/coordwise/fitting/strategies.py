@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
+import scipy.sparse as sp
+
 from coordwise.fitting.interior import made_of_pieces
 from coordwise.fitting.krylov import worth_it, worth_trying
 from coordwise.fitting.model import LinearModel
@@ -15,6 +20,13 @@ STRATEGIES = ("auto", "dual", "primal", "working_set", "gram", "newton", "interi
 EASY = 1.0  # mean curvature of the dual's smooth part, relative to the terms: exact steps over samples are fast
 KINKS = 3.0  # the same, for losses with kinks
 HARD = 1e5  # the same, for hinges and logistic losses: most samples are held in corners, or nearly so
+SAMPLE, LOGISTIC = 50.0, 100.0  # what a step over a sample costs, in entries of sparse rows; and more for such a loss
+PRODUCT, FACTOR = 0.4, 0.1  # the same of a product in a Gram matrix of sparse rows, and in a factorisation
+ENTRY, BLOCKED = 0.4, 0.03  # the same of an entry of a dense row, and of a product in a Gram matrix of these
+STEPS, MORE = 2.0, 0.5  # that Newton's method takes; and for every digit of the tolerance
+PASSES = 3  # over the entries in each of them
+SHARE = 0.45  # of the passes that Theorem 5.1 asks for: what steps over the samples were seen to take
+CLEARLY = 2.0  # how much less these have to cost to be chosen
 MOST = 10_000  # features whose dense Gram matrix fits into memory, where there is no other way
 
 
@@ -33,6 +45,8 @@ def choose(model: LinearModel, tol: float = 1e-4) -> tuple[str, str]:
     if loss.name == "squared" and plain and worth_it(model):
         return "krylov", "squared loss and an l2 penalty: Krylov spaces, for samples and features at once"
     if loss.gamma > 0 and plain and d <= FEW and (n >= d or d <= FEW // 4):
+        if not model.intercept and model.outputs == 1 and _easy_over_samples(model, tol):
+            return "dual", "coordinates are samples: a few passes cost less than a few Gram matrices"
         return "newton", f"smooth loss with {d} <= {FEW} features: Newton's method with one Gram matrix per step"
     if plain and has_straight_parts(model) and weak_enough(model):
         return "semismooth", "a weak penalty and losses with straight parts: Newton steps for the samples on bent ones"
@@ -61,6 +75,23 @@ def may_be_krylov(model: LinearModel) -> bool:
 def _kappa(model: LinearModel) -> float:
     """Mean curvature of the dual's smooth part."""
     return float(model.problem.rows("rows").norms2().mean() / (model.penalty.l2 * model.total))
+
+
+def _easy_over_samples(model: LinearModel, tol: float) -> bool:
+    """Whether steps over the samples are expected to cost clearly less than Newton's, by what either has to multiply.
+
+    They take about `SHARE` of the passes that Theorem 5.1 asks for, Newton's method two steps and one more for every
+    second digit. Rows with many entries make Gram matrices costly.
+    """
+    lengths = model.problem.rows("rows").lengths.astype(np.float64)
+    entries, pairs = lengths.sum(), lengths @ lengths / 2
+    sparse = sp.issparse(model.A)
+    entry, product = (1.0, PRODUCT) if sparse else (ENTRY, BLOCKED)
+    step = product * pairs + FACTOR * model.d**3 / 6 + PASSES * entry * entries
+    a_pass = entry * entries + (SAMPLE + (LOGISTIC if model.loss.shape.logistic else 0.0)) * model.n
+    digits = max(-math.log10(max(tol, 1e-300)), 0.5)
+    passes = SHARE * model.passes_over_samples() * digits * math.log(10)
+    return CLEARLY * passes * a_pass < (STEPS + MORE * digits) * step
 
 
 def _over_features(model: LinearModel, tol: float) -> tuple[str, str]:
