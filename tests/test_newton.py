@@ -52,6 +52,7 @@ def test_dual_variables_that_leave_their_domain_are_led_back(intercept, monkeypa
     """A step's y, moved into its domain, is no longer what the step's equations say, which weak penalties blow up; a
     solution with the same Hessian brings most of the gap down.
     """
+    monkeypatch.setattr("coordwise.fitting.rough.CURVED", 60)  # a start that is rough enough
     model, steps = model_of(lam=1e-8, intercept=intercept), []
     plain = module._Output.step
     monkeypatch.setattr(module._Output, "step", lambda self, at: steps.append(plain(self, at)) or steps[-1])
@@ -72,6 +73,7 @@ def test_dual_variables_that_leave_their_domain_are_led_back(intercept, monkeypa
 
 @pytest.mark.parametrize(("outputs", "intercept"), [(1, False), (1, True), (3, False)])
 def test_mending_saves_steps_and_claims_no_more_than_is_true(outputs, intercept, monkeypatch):
+    monkeypatch.setattr("coordwise.fitting.rough.CURVED", 60)  # a start that is rough enough
     A, b = rare_features()
     others = [np.where(A @ np.random.default_rng(k).standard_normal(30) > 1, 1.0, -1.0) for k in range(1, outputs)]
     tols, saved = (1e-1, 1e-2, 1e-3, 1e-4), []

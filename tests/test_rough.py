@@ -8,14 +8,14 @@ import coordwise as cw
 from coordwise.fitting.fit import fit
 from coordwise.fitting.model import LinearModel
 from coordwise.fitting.newton import newton
-from coordwise.fitting.rough import BRIEF, EACH, ENOUGH, PART, WORTH, _shortened, rough_start, spread
+from coordwise.fitting.rough import BRIEF, CURVED, EACH, ENOUGH, PART, WORTH, _shortened, rough_start, spread
 
 
 @pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
 def test_a_rough_start_saves_steps(loss):
     model = model_of(loss)
     w, _, passes = rough_start(model, 0)
-    assert passes == max(4000 // PART, EACH * 30) / 4000  # three entries per sample
+    assert passes == max(4000 // PART, (CURVED if loss == "logistic" else EACH) * 30) / 4000  # three entries per sample
     begin = model.from_primal(w)
     assert np.all(begin.value < model.scale)
     rough, zero = (len(list(newton(model, 1e-6, start=start))) for start in (begin, None))
@@ -25,14 +25,14 @@ def test_a_rough_start_saves_steps(loss):
 
 @pytest.mark.parametrize("dense", [False, True], ids=["few entries", "many entries"])
 def test_a_rough_start_looks_at_some_of_very_many_samples(monkeypatch, dense):
-    """Of samples with few entries at one in PART, unless that is less than EACH per feature."""
+    """Of samples with few entries at one in PART, unless that is less than CURVED per feature."""
     monkeypatch.setattr("coordwise.fitting.rough.ENOUGH", 2500)
     assert ENOUGH > 2500
     A, b = rare_features()
     assert A.nnz <= BRIEF * 4000
     model = LinearModel(cw.ERM(A.toarray() if dense else A, b, loss="logistic", lam=1e-6), False)
     w, _, passes = rough_start(model, 0)
-    assert passes == pytest.approx((2500 if dense else max(2500 // PART, EACH * 30)) / 4000)
+    assert passes == pytest.approx((2500 if dense else min(max(2500 // PART, CURVED * 30), 2500)) / 4000)
     assert np.all(model.from_primal(w).value < model.scale)
     other, *_ = rough_start(model, 1)
     assert np.any(w != other)

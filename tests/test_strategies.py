@@ -137,3 +137,44 @@ def test_auto_says_what_it_chose_and_why(loss, penalty, shape, expected):
     found = fit(model, tol=1e-4, max_passes=10_000)
     assert found.strategy.startswith(f"{expected}: ")
     assert fit(model, tol=1e-4, strategy=expected, max_passes=10_000).strategy == f"{expected}: as asked"
+
+
+def many_entries(loss="logistic", lam=1e-3, *, n=1000, d=500, density=0.5, intercept=False, dense=False):
+    """Samples with many entries, whose Gram matrices cost more than some passes over them."""
+    rng = np.random.default_rng(0)
+    A = sp.random_array((n, d), density=density, rng=rng, format="csr")
+    b = np.where(A @ rng.standard_normal(d) > 0, 1.0, -1.0)
+    return LinearModel(cw.ERM(A.toarray() if dense else A, b, loss=loss, lam=lam), intercept)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
+def test_samples_with_many_entries_are_left_to_steps_over_them(loss, intercept):
+    model = many_entries(loss, lam=0.1, n=2000, d=900, intercept=intercept)
+    found, newton = (fit(model, tol=1e-6, strategy=name) for name in ("auto", "newton"))
+    assert found.strategy.startswith("dual")
+    np.testing.assert_allclose(found.w, newton.w, atol=1e-2 * np.abs(newton.w).max())
+    few = many_entries(loss, lam=1e-3, n=5000, d=50, density=0.1, intercept=intercept)
+    assert choose(few, 1e-3)[0] == "newton"
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_newton_takes_over_where_the_gap_does_not_fall(intercept):
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((3000, 20)) @ rng.standard_normal((20, 900)) + 0.02 * rng.standard_normal((3000, 900))
+    b = np.where(A[:, :20].sum(1) + 30 * rng.standard_normal(3000) > 0, 1.0, -1.0)  # not separable
+    model = LinearModel(cw.ERM(A, b, loss="logistic", lam=1e-8), intercept)
+    assert choose(model, 1e-4)[0] == "dual"
+    found = fit(model, tol=1e-4)
+    assert found.strategy.startswith("newton: over the samples the gap was")
+    assert found.converged
+    assert found.passes > 6
+    assert fit(model, tol=1e-4, strategy="dual", max_passes=20).passes >= 20
+
+
+def test_few_passes_may_be_expected_to_cost_less_than_steps():
+    """A step costs less than a trial, but all steps more than what Theorem 5.1 asks for."""
+    model = many_entries("squared_hinge", lam=1.0, n=20_000, d=100, density=0.2)
+    assert choose(model, 1e-3)[0] == "dual"
+    assert choose(model.penalised(cw.penalties.L2(1e-7)), 1e-3)[0] == "newton"
+    assert choose(model.penalised(cw.penalties.L2(1e-7)), 0.0)[0] == "newton"

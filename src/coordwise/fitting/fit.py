@@ -15,7 +15,14 @@ from coordwise.fitting.blas import one_blas_thread
 from coordwise.fitting.model import Candidate, LinearModel
 from coordwise.fitting.newton import FEW
 from coordwise.fitting.runners import RUNNERS, TRIALS, Options
-from coordwise.fitting.strategies import STRATEGIES, check_applies, choose, may_be_interior, may_be_krylov
+from coordwise.fitting.strategies import (
+    STRATEGIES,
+    check_applies,
+    choose,
+    may_be_interior,
+    may_be_krylov,
+    may_be_newton,
+)
 from coordwise.fitting.weighted import by_kernel
 from coordwise.methods import Method
 from coordwise.recording import Progress
@@ -72,9 +79,9 @@ def fit(
     "gram", "newton" and "interior" work in the space of the features with dense Gram matrices, "dual" over the samples,
     "primal" over the features, "working_set" over working sets of them, "krylov" by conjugate gradients for ridge
     regression, "semismooth" by Newton steps over all features and dense matrices of some samples; "auto" takes the
-    cheapest that applies, and leaves the samples for "interior", or Krylov spaces for "gram", if the first passes or
-    steps show that this is cheaper. What was chosen, and why, is in `Fit.strategy`. Unless it is `alone`, other fits
-    of a path will use the same Gram matrix.
+    cheapest that applies, and leaves the samples for "interior" or "newton", or Krylov spaces for "gram", if the first
+    passes or steps show that this is cheaper. What was chosen, and why, is in `Fit.strategy`. Unless it is `alone`,
+    other fits of a path will use the same Gram matrix.
 
     Raises
     ------
@@ -90,7 +97,7 @@ def fit(
     if check_choice("strategy", strategy, STRATEGIES) == "auto":
         name, why = choose(model, tol)
     check_applies(model, name)
-    may_be_other = {"dual": may_be_interior, "gram": may_be_krylov}
+    may_be_other = {"dual": lambda m: may_be_interior(m) or may_be_newton(m), "gram": may_be_krylov}
     tried = strategy == "auto" and name in may_be_other and may_be_other[name](model)
     tried = tried and (alone or name != "gram")
     by_blas = not sp.issparse(model.A) and (name in ("gram", "newton", "interior") or (name == "dual" and tried))

@@ -29,7 +29,8 @@ __all__ = ["Rough", "exact_steps", "rough_start"]
 STRONGER = 10.0  # times the root mean square of |a_i|^2 / W: rare large samples would have their features all wrong
 FLATTER = 5.0  # the same for the logistic loss, whose curvature is a quarter at most
 ENOUGH = 200_000  # samples; of more, so many are drawn
-BRIEF, PART, EACH = 16, 4, 60  # entries of a sample that are few; then one sample in so many, but so many per feature
+BRIEF, PART = 16, 4  # entries of a sample that are few; then one sample in so many
+EACH, CURVED = 60, 100  # but so many per feature; for the logistic loss, whose Newton steps cost more
 MANY = 500  # samples per feature that are many: with fewer, the l2 of logistic losses goes like their root
 WORTH = 2_000  # samples from which on it costs less than the Newton steps it saves
 
@@ -49,7 +50,7 @@ def rough_start(model: LinearModel, seed: int) -> Rough:
     brief = sp.issparse(model.A) and model.problem.rows("rows").nnz <= BRIEF * model.n
     steps = min(model.n, ENOUGH)
     if brief:
-        steps = min(max(steps // PART, EACH * model.d), steps)
+        steps = min(max(steps // PART, (CURVED if model.loss.shape.logistic else EACH) * model.d), steps)
     some = model.sampled(spread(model.n, steps, seed)) if brief else model
     if some is None:
         return Rough()

@@ -23,6 +23,7 @@ from coordwise.fitting.proximal import Descent
 from coordwise.fitting.rough import Rough, rough_start
 from coordwise.fitting.secant import Secant
 from coordwise.fitting.semismooth import Semismooth
+from coordwise.fitting.strategies import may_be_newton, passes_of_newton
 from coordwise.fitting.trial import Trial
 from coordwise.fitting.unpenalised import nonnegative, unpenalised
 from coordwise.fitting.working import working_sets
@@ -35,6 +36,7 @@ from coordwise.validation import seed_of
 __all__ = ["RUNNERS", "TRIALS", "Options", "Outcome"]
 
 SHORT = 15  # passes over the samples after a round of semismooth Newton steps: more tell that it ended too early
+LOOKS = (6, 12)  # passes over the samples after which it is judged whether Newton's method is to take over
 ENOUGH = 0.3  # of its gap before: what is left after a round, unless rounds are of no use
 
 
@@ -235,16 +237,21 @@ def _finished(model: LinearModel, options: Options, first: Outcome) -> Outcome:
 
 
 def _dual_first(model: LinearModel, options: Options) -> Outcome:
+    """Steps over the samples, as long as they promise to cost less than a method with Gram matrices."""
+    smooth = may_be_newton(model)
     trial = Trial(options.tol, options.callback)
+    if smooth:
+        trial = Trial(options.tol, options.callback, LOOKS, passes_of_newton(model, options.tol))
     first = _dual(model, replace(options, callback=trial))
     if not trial.why or first.status is not Status.STOPPED:
         return first
-    outcome = _interior(model, replace(options, max_passes=max(options.max_passes - first.passes, 1e-3)))
+    other = _newton if smooth else _interior
+    outcome = other(model, replace(options, max_passes=max(options.max_passes - first.passes, 1e-3)))
     return replace(
         outcome,
         found=outcome.found.better(first.found),
         part=(outcome.part or 0.0) + first.passes,
-        strategy=f"interior: {trial.why}",
+        strategy=f"{'newton' if smooth else 'interior'}: {trial.why}",
     )
 
 

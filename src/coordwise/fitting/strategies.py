@@ -14,7 +14,15 @@ from coordwise.fitting.newton import FEW
 from coordwise.fitting.semismooth import has_straight_parts, weak_enough
 from coordwise.fitting.working import many_used, outside
 
-__all__ = ["STRATEGIES", "check_applies", "choose", "may_be_interior", "may_be_krylov"]
+__all__ = [
+    "STRATEGIES",
+    "check_applies",
+    "choose",
+    "may_be_interior",
+    "may_be_krylov",
+    "may_be_newton",
+    "passes_of_newton",
+]
 
 STRATEGIES = ("auto", "dual", "primal", "working_set", "gram", "newton", "interior", "krylov", "semismooth")
 EASY = 1.0  # mean curvature of the dual's smooth part, relative to the terms: exact steps over samples are fast
@@ -22,11 +30,12 @@ KINKS = 3.0  # the same, for losses with kinks
 HARD = 1e5  # the same, for hinges and logistic losses: most samples are held in corners, or nearly so
 SAMPLE, LOGISTIC = 50.0, 100.0  # what a step over a sample costs, in entries of sparse rows; and more for such a loss
 PRODUCT, FACTOR = 0.4, 0.1  # the same of a product in a Gram matrix of sparse rows, and in a factorisation
-ENTRY, BLOCKED = 0.4, 0.03  # the same of an entry of a dense row, and of a product in a Gram matrix of these
+ENTRY, BLOCKED = 0.4, 0.02  # the same of an entry of a dense row, and of a product in a Gram matrix of these
 STEPS, MORE = 2.0, 0.5  # that Newton's method takes; and for every digit of the tolerance
 PASSES = 3  # over the entries in each of them
 SHARE = 0.45  # of the passes that Theorem 5.1 asks for: what steps over the samples were seen to take
 CLEARLY = 2.0  # how much less these have to cost to be chosen
+TRIAL = 12  # passes that are tried in any case if they cost no more than a Newton step, or half one with an intercept
 MOST = 10_000  # features whose dense Gram matrix fits into memory, where there is no other way
 
 
@@ -45,8 +54,8 @@ def choose(model: LinearModel, tol: float = 1e-4) -> tuple[str, str]:
     if loss.name == "squared" and plain and worth_it(model):
         return "krylov", "squared loss and an l2 penalty: Krylov spaces, for samples and features at once"
     if loss.gamma > 0 and plain and d <= FEW and (n >= d or d <= FEW // 4):
-        if not model.intercept and model.outputs == 1 and _easy_over_samples(model, tol):
-            return "dual", "coordinates are samples: a few passes cost less than a few Gram matrices"
+        if may_be_newton(model) and _over_samples_first(model, tol):
+            return "dual", "coordinates are samples: passes cost less than Gram matrices"
         return "newton", f"smooth loss with {d} <= {FEW} features: Newton's method with one Gram matrix per step"
     if plain and has_straight_parts(model) and weak_enough(model):
         return "semismooth", "a weak penalty and losses with straight parts: Newton steps for the samples on bent ones"
@@ -77,21 +86,39 @@ def _kappa(model: LinearModel) -> float:
     return float(model.problem.rows("rows").norms2().mean() / (model.penalty.l2 * model.total))
 
 
-def _easy_over_samples(model: LinearModel, tol: float) -> bool:
-    """Whether steps over the samples are expected to cost clearly less than Newton's, by what either has to multiply.
+def may_be_newton(model: LinearModel) -> bool:
+    """Whether Newton's method applies, is cheap, and may take over from steps over the samples."""
+    few = model.d <= FEW and (model.n >= model.d or model.d <= FEW // 4)
+    return few and model.outputs == 1 and not _why_not(model, "newton")
 
-    They take about `SHARE` of the passes that Theorem 5.1 asks for, Newton's method two steps and one more for every
-    second digit. Rows with many entries make Gram matrices costly.
+
+def passes_of_newton(model: LinearModel, tol: float) -> float:
+    """What Newton's method is expected to cost, in passes over the samples, by what either has to multiply.
+
+    It takes two steps and one more for every second digit. Rows with many entries make Gram matrices costly. With an
+    intercept, which takes several runs over the samples, half of it counts.
     """
+    return (STEPS + MORE * _digits(tol)) * _passes_of_a_step(model) / (2 if model.intercept else 1)
+
+
+def _passes_of_a_step(model: LinearModel) -> float:
+    """What a Newton step costs, in passes over the samples."""
     lengths = model.problem.rows("rows").lengths.astype(np.float64)
-    entries, pairs = lengths.sum(), lengths @ lengths / 2
-    sparse = sp.issparse(model.A)
-    entry, product = (1.0, PRODUCT) if sparse else (ENTRY, BLOCKED)
-    step = product * pairs + FACTOR * model.d**3 / 6 + PASSES * entry * entries
-    a_pass = entry * entries + (SAMPLE + (LOGISTIC if model.loss.shape.logistic else 0.0)) * model.n
-    digits = max(-math.log10(max(tol, 1e-300)), 0.5)
-    passes = SHARE * model.passes_over_samples() * digits * math.log(10)
-    return CLEARLY * passes * a_pass < (STEPS + MORE * digits) * step
+    entries = lengths.sum()
+    entry, pairs = (1.0, PRODUCT * (lengths @ lengths) / 2) if sp.issparse(model.A) else (ENTRY, np.inf)
+    pairs = min(pairs, BLOCKED * model.n * model.d**2 / 2)  # they may be made dense
+    step = pairs + FACTOR * model.d**3 / 6 + PASSES * entry * entries
+    return float(step / (entry * entries + (SAMPLE + (LOGISTIC if model.loss.shape.logistic else 0.0)) * model.n))
+
+
+def _over_samples_first(model: LinearModel, tol: float) -> bool:
+    """Whether some passes cost no more than a Newton step, or all that are expected clearly less than all of those."""
+    expected = SHARE * model.passes_over_samples() * _digits(tol) * math.log(10)
+    return _passes_of_a_step(model) >= TRIAL or CLEARLY * expected < passes_of_newton(model, tol)
+
+
+def _digits(tol: float) -> float:
+    return max(-math.log10(max(tol, 1e-300)), 0.5)
 
 
 def _over_features(model: LinearModel, tol: float) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""Whether steps over the samples are worth going on with, where an interior-point method could take over."""
+"""Whether steps over the samples are worth going on with, where a method with Gram matrices could take over."""
 
 from __future__ import annotations
 
@@ -13,14 +13,32 @@ __all__ = ["Trial"]
 
 SOON, LATER = 4, 8  # passes after which it is judged
 HOPELESS = 0.3  # relative gap after the first of them
-WORTH = 24.0  # passes that are left, going by what happened in between: about what the other method takes
+WORTH = 24.0  # passes: about what an interior-point method takes
 
 
 class Trial:
-    """A callback that ends a run over the samples whose certificate falls too slowly, and says so in `why`."""
+    """A callback that ends a run over the samples whose certificate falls too slowly, and says so in `why`.
 
-    def __init__(self, tol: float, callback: Callable[[Progress], object] | None) -> None:
-        self.tol, self.callback = tol, callback
+    Parameters
+    ----------
+    tol : float
+        Of the run.
+    callback : callable, optional
+        What else it asks.
+    looks : tuple of int
+        Passes after which it is judged: by the gap, and by the passes that are left, going by what happened in between.
+    worth : float
+        What these may be: about what the other method takes.
+    """
+
+    def __init__(
+        self,
+        tol: float,
+        callback: Callable[[Progress], object] | None,
+        looks: tuple[int, int] = (SOON, LATER),
+        worth: float = WORTH,
+    ) -> None:
+        self.tol, self.callback, self.looks, self.worth = tol, callback, looks, worth
         self.why = ""
         self._best = math.inf
         self._gaps: list[float] = []  # the best one, when it was judged
@@ -30,7 +48,7 @@ class Trial:
         if self.callback is not None and says_stop(self.callback(progress)):
             return True
         self._best = min(self._best, float(np.max(progress.gap / np.maximum(progress.scale, 1e-300))))
-        due = len(self._gaps) < 2 and progress.passes >= (SOON, LATER)[len(self._gaps)]
+        due = len(self._gaps) < 2 and progress.passes >= self.looks[len(self._gaps)]
         if not due or self._best <= self.tol:
             return False
         self._gaps.append(self._best)
@@ -38,7 +56,7 @@ class Trial:
             slow = self._best > HOPELESS
         else:
             fallen = math.log(self._gaps[0] / self._best)
-            slow = math.log(self._best / self.tol) * (LATER - SOON) > WORTH * fallen
+            slow = math.log(self._best / self.tol) * (self.looks[1] - self.looks[0]) > self.worth * fallen
         if slow:
             self.why = f"over the samples the gap was {self._best:.1g} P(0) after {progress.passes:.0f} passes"
         return slow
