@@ -14,6 +14,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from functools import partial
 from typing import Any
 from unittest import mock
@@ -101,6 +102,25 @@ def features_drawn() -> Iterator[None]:
 
 
 @contextmanager
+def zeros_not_asked() -> Iterator[None]:
+    """Gaps over the features are those of derivatives, however much larger than P."""
+    plain = PrimalERM.certificate
+
+    def certificate(self: PrimalERM, image: Any, sums: Any) -> Any:
+        found: dict[str, Any] = {}
+
+        def kept(omega: Any) -> Any:
+            found.update(sums(omega))
+            return found
+
+        whole = plain(self, image, kept)
+        return replace(whole, gap=found["fenchel_young"])
+
+    with mock.patch.object(PrimalERM, "certificate", certificate):
+        yield
+
+
+@contextmanager
 def momentum_lost() -> Iterator[None]:
     """Every change of an active set restarts the momentum."""
     change = Log.change
@@ -147,6 +167,8 @@ WEAK: dict[str, Switch] = {
     "residuals as duals": ("krylov", residuals_as_duals),
     "over the samples": "dual",
 }
+LONG: dict[str, Switch] = {"everything": nullcontext, "Newton's method": "newton", "over the samples": "dual"}
+BOTH: dict[str, Switch] = {"everything": nullcontext, "zeros not asked": zeros_not_asked, "over the samples": "dual"}
 STRAIGHT: dict[str, Switch] = {
     "everything": nullcontext,
     "duals not solved for": lambda: mock.patch.object(semismooth, "WORTH", 0.0),
@@ -176,6 +198,13 @@ def news20(normalised: bool) -> tuple[Any, Any]:
 def standardised(A: Any) -> Any:
     dense = A.toarray()
     return (dense - dense.mean(0)) / np.where(dense.std(0) > 0, dense.std(0), 1.0)
+
+
+def long_rows(n: int, d: int, density: float) -> tuple[Any, Any]:
+    """Samples with many entries."""
+    rng = np.random.default_rng(0)
+    A = sp.random_array((n, d), density=density, rng=rng, format="csr")
+    return A, np.where(A @ rng.standard_normal(d) > 0, 1.0, -1.0)
 
 
 def timed(run: Callable[[], Any], repeats: int) -> tuple[float, Any]:
@@ -307,6 +336,20 @@ def main() -> None:
     some = rows_of("news20 normalised", A, b, ("squared_hinge",), (1e-4, 1e-6))
     some = rows_of("news20 raw", *news20(False), ("squared_hinge",), (1e-2, 1e-4, 1e-6)) + some
     by_fitting(args, "Weak penalties and losses with straight parts", STRAIGHT, some)
+    some = []
+    for shape in ((1000, 500, 0.5), (5000, 900, 0.2), (20_000, 200, 0.5)):
+        name = "{} x {}, {:.0%}".format(*shape)
+        some += rows_of(name, *long_rows(*shape), ("logistic", "squared_hinge"), (100.0, 1.0, 1e-2))
+    by_fitting(args, "Samples with many entries", LONG, some)
+    rows = [
+        (
+            f"elastic net, news20 normalised, lam n = {weight:g}",
+            lambda weight=weight: cw.ERM(A, b, penalty="elastic_net", lam=weight / len(b), l1_ratio=0.5),
+        )
+        for weight in (1.0, 1e-2, 1e-4)
+    ]
+    for tol in (1e-2, 1e-3, 1e-4):
+        by_fitting(args, "Elastic nets", BOTH, rows, tol)
     rows = [
         (
             f"lasso, news20 {kind}, lam_max/{part}",
