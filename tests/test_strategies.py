@@ -9,6 +9,7 @@ import coordwise as cw
 from coordwise.fitting.fit import fit
 from coordwise.fitting.model import LinearModel
 from coordwise.fitting.strategies import choose
+from coordwise.results import Status
 
 
 @pytest.mark.parametrize(
@@ -178,3 +179,36 @@ def test_few_passes_may_be_expected_to_cost_less_than_steps():
     assert choose(model, 1e-3)[0] == "dual"
     assert choose(model.penalised(cw.penalties.L2(1e-7)), 1e-3)[0] == "newton"
     assert choose(model.penalised(cw.penalties.L2(1e-7)), 0.0)[0] == "newton"
+
+
+def test_newton_takes_over_where_more_passes_are_needed_than_allowed():
+    model = many_entries("squared_hinge", lam=1e-4)
+    assert choose(model, 1e-6)[0] == "dual"
+    assert fit(model, tol=1e-6, max_passes=1000).strategy.startswith("dual")
+    found = fit(model, tol=1e-6, max_passes=25)
+    assert found.strategy.startswith("newton: over the samples")
+    assert found.passes <= 26
+    assert fit(model, tol=1e-6, max_passes=5).strategy == "newton: 5 passes are allowed"
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_a_tolerance_of_zero_ends(intercept):
+    model = many_entries("squared_hinge", lam=0.1, n=2000, d=900, intercept=intercept)
+    assert choose(model, 0.0)[0] == "dual"
+    found = fit(model, tol=0.0, max_passes=40)
+    assert found.gap <= 1e-9 * model.scale
+
+
+def test_what_ends_steps_over_samples_does_not_begin_newton():
+    model = many_entries("logistic", lam=1e-9, n=2000, d=900)
+    asked = []
+    found = fit(model, tol=1e-12, callback=lambda progress: asked.append(progress) or len(asked) > 2)
+    assert found.status is Status.STOPPED
+    assert found.strategy.startswith("dual")
+    assert fit(model, tol=1e-12, time_limit=0.0).status is Status.TIME_LIMIT
+
+
+def test_an_intercept_asks_for_steps_that_cost_twice_as_much():
+    narrow, wide = ({"n": 1000, "d": 500}, {"n": 2000, "d": 900})
+    assert [choose(many_entries(lam=1e-7, intercept=i, **narrow), 1e-3)[0] for i in (False, True)] == ["dual", "newton"]
+    assert choose(many_entries(lam=1e-7, intercept=True, **wide), 1e-3)[0] == "dual"

@@ -9,7 +9,7 @@ __all__ = ["flattest", "halved", "lowest"]
 
 STEEP = 0.1  # of the slope at the start: what is left at the end of a step that is long enough
 LONGEST = 64.0  # times the first length
-LEAST, MOST = 0.1, 12  # share of a bracket to be looked at next, lengths to be looked at
+LEAST, MOST = 0.1, 12  # share of a bracket to be looked at next, lengths after the first
 
 
 def halved(value: Callable[[float], float], here: float, slope: float) -> tuple[float, float]:
@@ -26,7 +26,7 @@ def flattest(fall: Callable[[float], float], rate: float, *, first: float = 1.0,
 
     That is the `first` length if it will do, or if the function does not fall at 0. Else lengths are doubled until the
     function rises, up to LONGEST times the first one; between where it falls and where it rises it is looked for by
-    false position, `most` lengths in all.
+    false position, with `most` lengths after the first.
     """
     if not rate > 0:
         return first

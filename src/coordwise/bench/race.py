@@ -190,7 +190,10 @@ class _Race:
 
     def _between(self, runner: Runner, goal: float) -> bool:
         """Whether there was a tolerance to try between the first that is enough and the one before."""
-        trial = self._there(runner, goal)[0]
+        there = self._there(runner, goal)
+        if not there:  # a better value has been found meanwhile
+            return False
+        trial = there[0]
         at = runner.trials.index(trial)
         looser = runner.trials[at - 1].tol if at > 0 else trial.tol
         late = time.monotonic() + trial.seconds[0] > self.deadline + self.grace

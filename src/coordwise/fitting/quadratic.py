@@ -147,7 +147,7 @@ class Quadratic(Objective):
         self._at_zero = np.array([self.value_at_zero])
 
     def certificate(self, image: FloatArray, sums: Sums) -> Certificate:
-        """P + D at 0 or the residual, scaled into the domain of r* by the best factor if the penalty is l1 alone."""
+        """P + D at the residual, scaled into the domain of r* by the best factor if the penalty is l1 alone."""
         omega = self.gain * image
         if self.minus_last:
             omega[-1] *= -1
@@ -155,7 +155,7 @@ class Quadratic(Objective):
         square = np.einsum("ik,ik->k", image, omega)  # gain times the squared norm of the residual
         value = square / 2 + s["value"]
         if self.penalty.l2 > 0:
-            return Certificate(value, np.minimum(s["fenchel_young"], value), self._at_zero, value)
+            return Certificate(value, s["fenchel_young"], self._at_zero, value)
         most = shrink(self.penalty, s["lowest"], s["highest"])
         slope = self.u @ omega  # D(factor * residual) = factor^2/2 * square + factor * slope
         factor = np.clip(-slope / np.where(square > 0, square, 1.0), 0.0, most)

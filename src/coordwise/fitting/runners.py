@@ -238,20 +238,23 @@ def _finished(model: LinearModel, options: Options, first: Outcome) -> Outcome:
 
 def _dual_first(model: LinearModel, options: Options) -> Outcome:
     """Steps over the samples, as long as they promise to cost less than a method with Gram matrices."""
-    smooth = may_be_newton(model)
-    trial = Trial(options.tol, options.callback)
-    if smooth:
-        trial = Trial(options.tol, options.callback, LOOKS, passes_of_newton(model, options.tol))
+    if may_be_newton(model):
+        left = options.max_passes - LOOKS[1]
+        if left <= 0:
+            return replace(_newton(model, options), strategy=f"newton: {options.max_passes:g} passes are allowed")
+        name, other = "newton", _newton
+        trial = Trial(options.tol, options.callback, LOOKS, min(passes_of_newton(model, options.tol), left))
+    else:
+        name, other, trial = "interior", _interior, Trial(options.tol, options.callback)
     first = _dual(model, replace(options, callback=trial))
     if not trial.why or first.status is not Status.STOPPED:
         return first
-    other = _newton if smooth else _interior
     outcome = other(model, replace(options, max_passes=max(options.max_passes - first.passes, 1e-3)))
     return replace(
         outcome,
         found=outcome.found.better(first.found),
         part=(outcome.part or 0.0) + first.passes,
-        strategy=f"{'newton' if smooth else 'interior'}: {trial.why}",
+        strategy=f"{name}: {trial.why}",
     )
 
 

@@ -53,7 +53,7 @@ def choose(model: LinearModel, tol: float = 1e-4) -> tuple[str, str]:
         return "gram", f"squared loss with {n} <= {FEW} samples: one Gram matrix"
     if loss.name == "squared" and plain and worth_it(model):
         return "krylov", "squared loss and an l2 penalty: Krylov spaces, for samples and features at once"
-    if loss.gamma > 0 and plain and d <= FEW and (n >= d or d <= FEW // 4):
+    if loss.gamma > 0 and plain and _few_features(model):
         if may_be_newton(model) and _over_samples_first(model, tol):
             return "dual", "coordinates are samples: passes cost less than Gram matrices"
         return "newton", f"smooth loss with {d} <= {FEW} features: Newton's method with one Gram matrix per step"
@@ -70,10 +70,14 @@ def choose(model: LinearModel, tol: float = 1e-4) -> tuple[str, str]:
     return "dual", "coordinates are samples"
 
 
+def _few_features(model: LinearModel) -> bool:
+    """Whether dense matrices of the features are cheap."""
+    return model.d <= FEW and (model.n >= model.d or model.d <= FEW // 4)
+
+
 def may_be_interior(model: LinearModel) -> bool:
     """Whether interior-point steps apply, and are cheap."""
-    few = model.d <= FEW and (model.n >= model.d or model.d <= FEW // 4)
-    return few and not _why_not(model, "interior")
+    return _few_features(model) and not _why_not(model, "interior")
 
 
 def may_be_krylov(model: LinearModel) -> bool:
@@ -88,8 +92,7 @@ def _kappa(model: LinearModel) -> float:
 
 def may_be_newton(model: LinearModel) -> bool:
     """Whether Newton's method applies, is cheap, and may take over from steps over the samples."""
-    few = model.d <= FEW and (model.n >= model.d or model.d <= FEW // 4)
-    return few and model.outputs == 1 and not _why_not(model, "newton")
+    return _few_features(model) and model.outputs == 1 and not _why_not(model, "newton")
 
 
 def passes_of_newton(model: LinearModel, tol: float) -> float:
@@ -112,7 +115,12 @@ def _passes_of_a_step(model: LinearModel) -> float:
 
 
 def _over_samples_first(model: LinearModel, tol: float) -> bool:
-    """Whether some passes cost no more than a Newton step, or all that are expected clearly less than all of those."""
+    """Whether some passes cost no more than a Newton step, or all that are expected clearly less than all of those.
+
+    Not the latter with an intercept, whose runs nobody counts before.
+    """
+    if model.intercept:
+        return _passes_of_a_step(model) >= 2 * TRIAL
     expected = SHARE * model.passes_over_samples() * _digits(tol) * math.log(10)
     return _passes_of_a_step(model) >= TRIAL or CLEARLY * expected < passes_of_newton(model, tol)
 

@@ -19,6 +19,8 @@ WORTH = 24.0  # passes: about what an interior-point method takes
 class Trial:
     """A callback that ends a run over the samples whose certificate falls too slowly, and says so in `why`.
 
+    Of several runs, as an intercept takes, the first is judged.
+
     Parameters
     ----------
     tol : float
@@ -56,7 +58,8 @@ class Trial:
             slow = self._best > HOPELESS
         else:
             fallen = math.log(self._gaps[0] / self._best)
-            slow = math.log(self._best / self.tol) * (self.looks[1] - self.looks[0]) > self.worth * fallen
+            left = math.log(self._best / self.tol) if self.tol > 0 else math.inf
+            slow = left * (self.looks[1] - self.looks[0]) > self.worth * fallen
         if slow:
             self.why = f"over the samples the gap was {self._best:.1g} P(0) after {progress.passes:.0f} passes"
         return slow
