@@ -27,12 +27,13 @@ def test_a_rough_start_saves_steps(loss):
 def test_a_rough_start_looks_at_some_of_very_many_samples(monkeypatch, dense):
     """Of samples with few entries at one in PART, unless that is less than CURVED per feature."""
     monkeypatch.setattr("coordwise.fitting.rough.ENOUGH", 2500)
+    monkeypatch.setattr("coordwise.fitting.rough.CURVED", 60)  # 100 would be all of 2500
     assert ENOUGH > 2500
     A, b = rare_features()
     assert A.nnz <= BRIEF * 4000
     model = LinearModel(cw.ERM(A.toarray() if dense else A, b, loss="logistic", lam=1e-6), False)
     w, _, passes = rough_start(model, 0)
-    assert passes == pytest.approx((2500 if dense else min(max(2500 // PART, CURVED * 30), 2500)) / 4000)
+    assert passes == pytest.approx((2500 if dense else max(2500 // PART, 60 * 30)) / 4000)
     assert np.all(model.from_primal(w).value < model.scale)
     other, *_ = rough_start(model, 1)
     assert np.any(w != other)
