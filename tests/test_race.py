@@ -133,11 +133,34 @@ class TestRefining:
         assert often == pytest.approx([1e-3, 1e-4, 1e-6])
         assert ours["times"] == pytest.approx([4.0, 7.0])
 
-    def test_nothing_is_looser_than_the_first(self):
+    @pytest.mark.parametrize(
+        ("share", "between"),
+        [
+            (0.0, [10**-0.25, 10**-0.5]),
+            (2.5e-3, [10**-0.25, 10**-0.5]),
+            (5e-3, [10**-0.5, 10**-0.75]),
+        ],
+    )
+    def test_looser_ones_are_tried_if_the_first_is_enough(self, share, between):
+        row = race(Scripted(coordwise=(share, 1.0), near=(share, 1.0)), RIDGE, Rules())
+        for solver in row["solvers"]:
+            loose = [t["tol"] for t in solver["trials"] if t["tol"] > 1e-2 and t["tol"] not in TOLERANCES]
+            assert loose == pytest.approx(between)
+            enough = max(t["tol"] for t in solver["trials"] if share * t["tol"] <= 1e-3)
+            assert solver["times"][0] == pytest.approx(1 - math.log10(enough))
+
+    def test_a_solver_with_one_tolerance_is_not_refined(self):
+        worker = Scripted(coordwise=(0.0, 1.0), near=(0.0, 1.0))
+        plain = worker.enter
+        worker.enter = lambda row: replace(
+            field := plain(row), entrants=(field.entrants[0], replace(field.entrants[1], ladder=(1e-4,)))
+        )
+        near = race(worker, RIDGE, Rules())["solvers"][1]
+        assert [t["tol"] for t in near["trials"]] == [1e-4]
+
+    def test_nobody_to_compare_with(self):
         row = race(Scripted(coordwise=(0.0, 1.0)), RIDGE, Rules())
-        assert row["solvers"][0]["trials"] == []  # nobody to compare with
-        row = race(Scripted(coordwise=(0.0, 1.0), near=(0.0, 1.0)), RIDGE, Rules())
-        assert [t["tol"] for t in row["solvers"][0]["trials"]] == [0.1]
+        assert row["solvers"][0]["trials"] == []
 
 
 class TestRace:

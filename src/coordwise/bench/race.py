@@ -53,6 +53,7 @@ QUICK, SETTLING = 0.25, 4  # seconds, and calls: a process that is a copy of ano
 RESTART = 0.3  # seconds: what a call gets at least before it is ended
 SWEEP = 3.0  # times the limit: what all calls of a solver may take
 COARSE = 2.5  # factor between tolerances that one more is tried in
+LOOSEST = 1.0  # a tolerance that asks for nothing, before the first of all that are swept
 CLOSE = 1.5  # calls within this factor of the best are refined and measured again
 SHORT, OFTEN = 0.06, 3  # seconds: if a call is shorter, all are made so many times as often: machines are slow at times
 
@@ -189,13 +190,17 @@ class _Race:
                     pass
 
     def _between(self, runner: Runner, goal: float) -> bool:
-        """Whether there was a tolerance to try between the first that is enough and the one before."""
+        """Whether there was a tolerance to try between the first that is enough and the one before.
+
+        A solver that knows one tolerance alone has none to do with.
+        """
         there = self._there(runner, goal)
         if not there:  # a better value has been found meanwhile
             return False
         trial = there[0]
         at = runner.trials.index(trial)
-        looser = runner.trials[at - 1].tol if at > 0 else trial.tol
+        first = LOOSEST if len(runner.entrant.ladder) > 1 else trial.tol
+        looser = runner.trials[at - 1].tol if at > 0 else first
         late = time.monotonic() + trial.seconds[0] > self.deadline + self.grace
         if looser < COARSE * trial.tol or late:
             return False
