@@ -13,6 +13,7 @@ from coordwise.fitting.gram import centered_moments
 from coordwise.fitting.model import LinearModel
 from coordwise.fitting.moments import Moments
 from coordwise.fitting.path import path, points
+from coordwise.fitting.unpenalised import NoPenalty
 from coordwise.penalties import ElasticNet
 
 
@@ -75,6 +76,64 @@ def test_repeated_columns():
     assert_optimal(G, m, penalty, w)
     single = ActiveSet(G[:6, :6], m[:6]).solve(penalty)
     np.testing.assert_allclose(w[:6] + w[6:], single, atol=1e-9 * np.abs(single).max())
+
+
+@pytest.mark.parametrize("positive", [False, True])
+@pytest.mark.parametrize("share", [0.3, 1e-2, 1e-4])
+@pytest.mark.parametrize(
+    ("n", "d", "copies"), [(400, 150, 0), (100, 250, 0), (300, 60, 60)], ids=["tall", "wide", "repeated"]
+)
+def test_many_coordinates_are_sorted_out_by_steps_over_all(n, d, copies, share, positive):
+    G, m = quadratic(n, d, 4, copies)
+    G[:, 0] = G[0] = m[0] = 0.0  # a column of zeros
+    penalty = ElasticNet(share * np.abs(m).max(), 0.0, positive)
+    w = ActiveSet(G, m).solve(penalty)
+    assert w is not None
+    assert w[0] == 0
+    assert_optimal(G, m, penalty, w)
+
+
+def test_few_rounds_for_many_coordinates():
+    G, m = quadratic(1000, 300, 5)
+    search = ActiveSet(G, m)
+    w = search.solve(ElasticNet(1e-4 * np.abs(m).max(), 0.0))
+    assert np.count_nonzero(w) > 200
+    assert search.rounds <= 8
+
+
+def test_least_squares_over_positive_weights():
+    G, m = quadratic(400, 200, 6)
+    penalty = NoPenalty(positive=True)
+    w = ActiveSet(G, m).solve(penalty)
+    assert w is not None
+    assert np.count_nonzero(w) > 50
+    assert_optimal(G, m, penalty, w)
+
+
+@pytest.mark.parametrize("most", [2, 3, 4])
+def test_rounds_can_be_limited_and_the_value_never_rises(most):
+    G, m = quadratic(400, 150, 7)
+    penalty = ElasticNet(1e-3 * np.abs(m).max(), 0.0)
+
+    def value(w):
+        return w @ G @ w / 2 - m @ w + penalty.l1 * np.abs(w).sum()
+
+    search, values = ActiveSet(G, m), [0.0]
+    while search.solve(penalty, most=most) is None:
+        values.append(value(search.w))
+        assert len(values) < 50
+    values.append(value(search.w))
+    assert np.all(np.diff(values) <= 1e-12 * abs(values[-1]))
+    assert_optimal(G, m, penalty, search.w)
+
+
+def test_what_overflows_is_not_solved():
+    G, m = quadratic(60, 40, 8)
+    G[0, 1] = G[1, 0] = np.inf
+    search = ActiveSet(G, m)
+    with np.errstate(all="ignore"):
+        assert search.solve(ElasticNet(1e-3 * np.abs(m).max(), 0.0)) is None
+    assert np.all(np.isfinite(search.w))
 
 
 def test_penalties_in_any_order_and_constraint():

@@ -8,21 +8,29 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotrs
 
+from coordwise.kernels import Matrix, Plan, Run, Terms
 from coordwise.penalties import ElasticNet
 from coordwise.validation import FloatArray
 
 __all__ = ["ActiveSet"]
 
 SMALL = 64  # active coordinates for which an eigendecomposition costs less than what it saves
+FEW = 8  # coordinates that come in or have to leave for which systems cost less than steps over all
+MANY = 0.1  # of the active ones: the same, where more come in
+FIRST, LEAST, MOST = 30, 10, 200  # passes of such steps: to begin with, and later
+SHARE = 0.2  # of the active coordinates: passes that cost about as much as a system of these
+STEADY = 0.02  # of the active coordinates: if more come and go in the passes, more passes are due
 
 
 class ActiveSet:
     r"""minimise over w   (1/2) w'Gw - m'w + l1 |w|_1 + (l2/2) |w|^2,   over w >= 0 if the penalty says so.
 
     On the coordinates that are not 0, with known signs, the solution solves a linear system. Each round moves towards
-    it and leaves out the coordinate that reaches 0 first; then the coordinates whose gradients exceed l1 come in. The
-    value never rises, so the rounds end, at a solution up to rounding. Solutions of similar penalties have similar
-    active sets: the last one is where the next problem starts.
+    it and leaves out the coordinate that reaches 0 first; then the coordinates whose gradients exceed l1 come in. Where
+    many would have to leave or to come in, a round is some passes of exact steps over all coordinates, one at a time,
+    which sort most of them out for the price of a system or less. The value never rises, and there are finitely many
+    active sets: the rounds end, at a solution up to rounding. Solutions of similar penalties have similar active sets:
+    the last one is where the next problem starts.
 
     Cholesky factors release the GIL, ``numpy.linalg.solve`` and ``scipy.linalg.solve`` do not.
 
@@ -40,6 +48,7 @@ class ActiveSet:
         self.signs = np.empty(0)
         self.block = np.empty((0, 0))
         self.rounds = 0
+        self._matrix: Matrix | None = None
         self._noise = 1e-14 * float(np.max(np.abs(m), initial=0.0))
 
     def begin(self, w: FloatArray) -> None:
@@ -94,18 +103,24 @@ class ActiveSet:
         l1, l2 = penalty.l1, penalty.l2
         ahead: FloatArray | None = None  # the minimiser for the current signs, where it is known
         single = False  # whether coordinates come in one at a time, which always descends
+        due, first = 0, True  # passes over all coordinates
         if penalty.positive and np.any(self.signs < 0):
             self._keep(self.signs > 0)
         for _ in range(int(min(50 + 2 * len(self.m), most))):
             if late is not None and late():
                 return None
             self.rounds += 1
+            if due:
+                if (due := self._passes(penalty, due)) < 0:
+                    return None
+                continue
             if ahead is None:
                 ahead = self._target(l1, l2)
             if ahead is None:
                 return None
-            reached, ahead = self._move(ahead), None
-            if not reached:
+            wrong, ahead = self._move(ahead, l1, l2), None
+            if wrong:
+                due = self._worth() if wrong > FEW else 0
                 continue
             gradient = self.G @ self.w - self.m
             excess = (-gradient if penalty.positive else np.abs(gradient)) - l1
@@ -113,9 +128,11 @@ class ActiveSet:
             violators = np.flatnonzero(excess > 1e-13 * l1 + self._noise)
             if not len(violators):
                 return self.w.copy()
-            count = 1 if single else max(len(self.active), 8)
-            if len(violators) > count:
-                violators = violators[np.argsort(-excess[violators], kind="stable")[:count]]
+            if len(violators) > max(FEW, MANY * len(self.active)) and not single:
+                due, first = FIRST if first else self._worth(), False
+                continue
+            if single:
+                violators = violators[[np.argmax(excess[violators])]]
             ahead = self._enter(violators, -np.sign(gradient[violators]), l1, l2)
             if ahead is None:
                 if len(violators) == 1:  # its step is rounding: there is nothing to gain
@@ -125,13 +142,44 @@ class ActiveSet:
             single = False
         return None
 
+    def _worth(self) -> int:
+        """Passes over all coordinates that cost about as much as a system of the active ones."""
+        return int(min(max(SHARE * len(self.active), LEAST), MOST))
+
+    def _passes(self, penalty: ElasticNet, count: int) -> int:
+        """So many passes of exact steps, one coordinate at a time.
+
+        How many more are due, if signs changed to the last; -1, and no step, where something overflows.
+        """
+        own = np.diagonal(self.G)
+        if self._matrix is None:
+            self._matrix = Matrix(np.ascontiguousarray(self.G))
+        run = Run(
+            self._matrix,
+            Terms(penalty.shape, 1.0, -self.m[:, None], None),
+            None,
+            Plan(accelerated=False, prox=True, step=np.where(own > 0, own, 1.0)),
+            cells=None,
+            seed=self.rounds,
+            x0=self.w[:, None].copy(),
+        )
+        run.advance(steps=count // 2 * len(self.m))
+        before = np.sign(run.point()[:, 0])
+        run.advance(steps=(count - count // 2) * len(self.m))
+        found = run.point()[:, 0]
+        if not np.all(np.isfinite(found)):
+            return -1
+        self.begin(found)
+        changed = np.count_nonzero(np.sign(self.w) != before)
+        return min(2 * count, MOST) if changed > max(STEADY * len(self.active), FEW) else 0
+
     def _target(self, l1: float, l2: float) -> FloatArray | None:
         """The minimiser on the span of the active coordinates, for their signs."""
         if not len(self.active):
             return self.m[:0]
         right, own = self.m[self.active] - l1 * self.signs, np.diagonal(self.block)
         for ridge in (0.0, 1e-11, 1e-8):  # along a direction that changes nothing but |w|_1, a step far enough
-            H = self.block.copy(order="F")
+            H = self.block.copy().T  # in Fortran's order
             H.ravel("F")[:: len(H) + 1] += l2 + ridge * own
             factor, wrong = dpotrf(H, lower=1, clean=0, overwrite_a=1)
             if not wrong and np.all(np.diagonal(factor) ** 2 > 1e-13 * (own + l2)):
@@ -139,19 +187,33 @@ class ActiveSet:
                 return found if np.all(np.isfinite(found)) else None
         return None
 
-    def _move(self, target: FloatArray) -> bool:
-        """To the minimiser for the current signs, or up to where the first coordinate is 0: then False."""
+    def _move(self, target: FloatArray, l1: float, l2: float) -> int:
+        """To the minimiser for the current signs; or, if some would change, up to where the first is 0. How many would.
+
+        If they are many they are all left out where that is better than to stay.
+        """
         now = self.w[self.active]
         wrong = target * self.signs <= 0
-        if not wrong.any():
+        count = int(np.count_nonzero(wrong))
+        if not count:
             self.w[self.active] = target
-            return True
+            return 0
+        if count > FEW:
+            clipped = np.where(wrong, 0.0, target)
+            if self._value(clipped, l1, l2) < self._value(now, l1, l2):
+                self.w[self.active] = clipped
+                self._keep(~wrong)
+                return count
         lengths = np.where(wrong, now / np.where(wrong, now - target, 1.0), np.inf)
         length = float(np.min(lengths))
         now = now + length * (target - now)
         self.w[self.active] = now
         self._keep((lengths > length) & (now * self.signs > 0))
-        return False
+        return count
+
+    def _value(self, w: FloatArray, l1: float, l2: float) -> float:
+        """At weights of the active coordinates, with signs that are theirs or 0."""
+        return float(w @ (self.block @ w / 2 + l2 / 2 * w - self.m[self.active]) + l1 * np.abs(w).sum())
 
     def _enter(self, coordinates: NDArray[np.intp], signs: FloatArray, l1: float, l2: float) -> FloatArray | None:
         """Let coordinates in whose step from 0 has their sign; the minimiser then, None if there are none."""

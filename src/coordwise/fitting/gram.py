@@ -10,6 +10,7 @@ import scipy.linalg
 import scipy.sparse as sp
 
 from coordwise.fitting.active_set import ActiveSet
+from coordwise.fitting.blas import one_blas_thread
 from coordwise.fitting.model import Candidate, LinearModel
 from coordwise.fitting.moments import Moments
 from coordwise.fitting.weighted import Gram
@@ -73,7 +74,8 @@ def _on_active_sets(
         search = ActiveSet(G, moments[:, k])
         if start is not None:
             search.begin(start.w[:, k])
-        search.solve(model.penalty, most=most, late=late)
+        with one_blas_thread():  # its systems are small
+            search.solve(model.penalty, most=most, late=late)
         w[:, k] = search.w
         rounds = max(rounds, search.rounds)
     return model.from_primal(w, means - shift @ w if model.intercept else None), max(rounds, 1)

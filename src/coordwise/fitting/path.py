@@ -11,6 +11,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from coordwise.fitting.active_set import ActiveSet
+from coordwise.fitting.blas import one_blas_thread
 from coordwise.fitting.fit import Fit, fit
 from coordwise.fitting.gram import centered_moments, shifted
 from coordwise.fitting.model import Candidate, LinearModel
@@ -80,7 +81,8 @@ def _by_gram(model: LinearModel, penalties: Sequence[ElasticNet], options: dict[
     if plain:
         solutions = _ridges(model, G, m, penalties)
     else:
-        columns = [ActiveSet(G, m[:, k]).path(penalties) for k in range(model.outputs)]
+        with one_blas_thread():  # systems are small
+            columns = [ActiveSet(G, m[:, k]).path(penalties) for k in range(model.outputs)]
         if any(column is None for column in columns):
             return []
         solutions = list(np.moveaxis(np.array(columns), 2, 0).transpose(0, 2, 1))
