@@ -8,7 +8,6 @@ from newton_cases import model_of, rare_features
 
 import coordwise as cw
 from coordwise.fitting import newton as module
-from coordwise.fitting.blas import one_blas_thread
 from coordwise.fitting.fit import fit
 from coordwise.fitting.model import LinearModel
 from coordwise.fitting.newton import newton
@@ -294,16 +293,3 @@ def test_singular_hessians_have_a_direction():
     g = H @ rng.standard_normal(9)
     found = module.direction(H, g)
     np.testing.assert_allclose(H @ found, g, atol=1e-9)
-
-
-def test_linear_algebra_with_one_thread_comes_back():
-    threadpoolctl = pytest.importorskip("threadpoolctl")
-
-    def counts():
-        return [pool["num_threads"] for pool in threadpoolctl.threadpool_info() if pool["user_api"] == "blas"]
-
-    with threadpoolctl.threadpool_limits(2, "blas"):
-        before = counts()
-        with one_blas_thread():
-            assert all(count == 1 for count in counts())
-        assert counts() == before

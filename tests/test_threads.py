@@ -12,7 +12,6 @@ import scipy.sparse as sp
 
 import coordwise as cw
 from coordwise.fitting import weighted
-from coordwise.fitting.blas import one_blas_thread
 from coordwise.fitting.moments import Moments
 from coordwise.fitting.weighted import Gram
 from coordwise.kernels import Terms
@@ -157,22 +156,6 @@ def test_many_targets_are_not_columns_of_the_gram_matrix():
     assert many.gram.shape == (3, 3)
     np.testing.assert_allclose(many.cross, np.hstack([one.cross for one in few]), rtol=1e-10, atol=1e-10)
     np.testing.assert_allclose(many.sums, few[0].sums)
-
-
-def test_blas_threads_come_back_when_the_last_is_done():
-    threadpoolctl = pytest.importorskip("threadpoolctl")
-
-    def counts():
-        return {entry["num_threads"] for entry in threadpoolctl.threadpool_info() if entry["user_api"] == "blas"}
-
-    before = counts()
-    first, second = one_blas_thread(), one_blas_thread()
-    first.__enter__()
-    second.__enter__()
-    first.__exit__(None, None, None)
-    assert counts() == {1}
-    second.__exit__(None, None, None)
-    assert counts() == before
 
 
 def products(rows, v, threads, found, at):

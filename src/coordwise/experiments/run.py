@@ -8,12 +8,12 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from coordwise import datasets
+from coordwise.blas import one_blas_thread
 from coordwise.datasets import Dataset
 from coordwise.experiments import paper
 from coordwise.experiments.catalogue import EXPERIMENTS, Experiment
@@ -211,15 +211,6 @@ class _Watch:
             self.done += entries
 
 
-def _one_blas_thread() -> AbstractContextManager[Any]:
-    """Units run side by side; products of small matrices inside them should not fight for the processors."""
-    try:
-        from threadpoolctl import threadpool_limits
-    except ImportError:
-        return nullcontext()
-    return threadpool_limits(1)
-
-
 def _compute(
     missing: list[Unit],
     stored: int,
@@ -247,7 +238,8 @@ def _compute(
         store.put(unit, finding, seconds)
         return unit, finding, seconds
 
-    with _one_blas_thread(), ThreadPoolExecutor(jobs) as pool:
+    # units run side by side: products of small matrices in them should not fight for the processors
+    with one_blas_thread(), ThreadPoolExecutor(jobs) as pool:
         waiting: set[Future[tuple[Unit, Finding, float]]] = set()
         try:
             for unit in sorted(missing, key=lambda unit: -expected[unit.key]):

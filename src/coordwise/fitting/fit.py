@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from coordwise.fitting.blas import one_blas_thread
+from coordwise.blas import one_blas_thread, one_scipy_thread
 from coordwise.fitting.model import Candidate, LinearModel
 from coordwise.fitting.newton import FEW
 from coordwise.fitting.runners import RUNNERS, TRIALS, Options
@@ -104,7 +103,7 @@ def fit(
     by_blas = by_blas and not (model.d <= min(FEW, model.n) and by_kernel(model.A, options.threads))
     if by_blas:  # its threads and ours would be in each other's way: they spin
         model.problem.threads = 1
-    with nullcontext() if by_blas else one_blas_thread():
+    with one_scipy_thread() if by_blas else one_blas_thread():
         outcome = (TRIALS if tried else RUNNERS)[name](model, options)
     found = outcome.found
     return Fit(

@@ -9,8 +9,8 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 
+from coordwise.blas import one_blas_thread
 from coordwise.fitting.active_set import ActiveSet
-from coordwise.fitting.blas import one_blas_thread
 from coordwise.fitting.model import Candidate, LinearModel
 from coordwise.fitting.moments import Moments
 from coordwise.fitting.weighted import Gram

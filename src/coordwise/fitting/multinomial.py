@@ -10,6 +10,7 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax, xlogy
 
+from coordwise.blas import one_scipy_thread
 from coordwise.fitting.fit import Fit
 from coordwise.fitting.model import Candidate
 from coordwise.fitting.newton import FEW, direction
@@ -26,6 +27,7 @@ from coordwise.validation import FloatArray
 __all__ = ["multinomial"]
 
 
+@one_scipy_thread()
 def multinomial(
     X: Any,
     codes: Any,

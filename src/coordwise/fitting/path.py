@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
+from coordwise.blas import one_blas_thread
 from coordwise.fitting.active_set import ActiveSet
-from coordwise.fitting.blas import one_blas_thread
 from coordwise.fitting.fit import Fit, fit
 from coordwise.fitting.gram import centered_moments, shifted
 from coordwise.fitting.model import Candidate, LinearModel

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from coordwise.fitting.blas import one_blas_thread
+from coordwise.blas import one_blas_thread
 from coordwise.fitting.dual import WithIntercept
 from coordwise.fitting.gram import gram_solution
 from coordwise.fitting.interior import interior

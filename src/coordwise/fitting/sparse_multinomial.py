@@ -14,6 +14,7 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax, xlogy
 
+from coordwise.blas import one_scipy_thread
 from coordwise.erm import ERM, feasible_share
 from coordwise.fitting.fit import Fit
 from coordwise.fitting.model import Candidate, LinearModel
@@ -29,6 +30,7 @@ from coordwise.validation import FloatArray
 __all__ = ["sparse_multinomial"]
 
 
+@one_scipy_thread()
 def sparse_multinomial(
     X: Any,
     codes: Any,
