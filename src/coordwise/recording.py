@@ -15,6 +15,7 @@ from coordwise.kernels import NO_LIMIT, Run
 from coordwise.objectives import Look, Objective
 from coordwise.pace import Pace
 from coordwise.results import Certificate, History, Result, Status
+from coordwise.rows import Rows
 from coordwise.schedules import Schedule
 from coordwise.starting import start
 from coordwise.validation import FloatArray
@@ -22,8 +23,10 @@ from coordwise.validation import FloatArray
 MANY = 8  # passes of a run after which packed rows have made up for the packing
 SHORT = 1.5  # of the error's logarithm: what a run without a known rate is expected to take so many passes for
 ROUNDING = 1e-13  # of a value: what its sums may be off by
+RECORD, RARE = 1e6, 4.0  # entries of sparse rows that take as long as a record does at least; and passes between two
+DENSE = 0.2  # what an entry of a dense row takes, in those
 
-__all__ = ["Log", "Progress", "says_stop"]
+__all__ = ["Log", "Progress", "says_stop", "worth_recording"]
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,12 @@ class Progress:
 def says_stop(answer: object) -> bool:
     """Whether a callback's answer is True itself; other values, truthy or not, mean nothing."""
     return isinstance(answer, (bool, np.bool_)) and bool(answer)
+
+
+def worth_recording(rows: Rows) -> float:
+    """Passes after which a record is due: 1, or up to 4 where a pass would cost less than the record."""
+    entries = rows.nnz * (1.0 if rows.dense is None else DENSE)
+    return min(max(RECORD / max(entries, 1.0), 1.0), RARE)
 
 
 class Log:

@@ -14,7 +14,7 @@ from coordwise.fitting.newton import SHORT, majorant
 from coordwise.fitting.quadratic import Columns, Quadratic
 from coordwise.lines import halved
 from coordwise.methods import Method
-from coordwise.recording import Progress
+from coordwise.recording import Progress, worth_recording
 from coordwise.results import Result, Status
 from coordwise.solve import solve
 from coordwise.validation import FloatArray
@@ -61,6 +61,7 @@ class Descent:
             x0=x0,
             random_state=self.random_state,
             callback=self.callback if self.watched else None,
+            record_every=worth_recording(objective.rows),
         )
         self.results.append(result)
         self.entries += result.passes * objective.rows.nnz

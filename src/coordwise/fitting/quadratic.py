@@ -80,9 +80,13 @@ class Columns:
         """
         root, total = np.sqrt(h), h.sum()
         if not sp.issparse(self.A):
-            table = np.ascontiguousarray(self.A[:, which].T, dtype=np.float64)
+            table = np.array(self.A[:, which].T, np.float64, order="C")
             means = table @ h / total if center else np.zeros(len(table))
-            return (table - means[:, None]) * root, means, False
+            if center:
+                table -= means[:, None]
+            if np.any(root != 1):
+                table *= root
+            return table, means, False
         part = self.A[:, which]
         sums = part.T @ h if center else np.zeros(part.shape[1])
         data = part.data * root[part.indices]

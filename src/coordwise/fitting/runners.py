@@ -28,7 +28,7 @@ from coordwise.fitting.trial import Trial
 from coordwise.fitting.unpenalised import nonnegative, unpenalised
 from coordwise.fitting.working import working_sets
 from coordwise.methods import Method
-from coordwise.recording import Progress, says_stop
+from coordwise.recording import Progress, says_stop, worth_recording
 from coordwise.results import Result, Status
 from coordwise.solve import solve
 from coordwise.validation import seed_of
@@ -356,6 +356,7 @@ def _solve(model: LinearModel, objective: Any, options: Options, before: list[Re
         if x0 is None
         else np.asarray(x0).reshape(objective.rows.count if objective.flat else (-1, model.outputs)),
         callback=options.callback,
+        record_every=worth_recording(objective.rows),
         n_jobs=options.n_jobs,
     )
 
