@@ -73,14 +73,14 @@ def test_a_brief_look_stays_on_the_line_through_both():
 def test_fits_end_with_a_pair_whose_gap_is_what_they_say_and_no_later(loss, monkeypatch):
     problem = make(loss, lam=1e-4, n=3000, d=400)
     model = LinearModel(problem, False)
-    found = fit(model, tol=1e-2, strategy="dual")
+    found = fit(model, tol=5e-3, strategy="dual")
     assert found.converged
     assert problem.gap(found.w, found.y)[0] == pytest.approx(found.gap[0], rel=1e-9)
     assert found.value[0] == pytest.approx(problem.value(found.w)[0], rel=1e-12)
-    assert found.gap[0] <= 1e-2 * found.scale[0]
+    assert found.gap[0] <= 5e-3 * found.scale[0]
     assert not np.allclose(found.w, problem.primal_point(found.y), rtol=1e-3)
     monkeypatch.setattr("coordwise.plane.Plane.known", False)
-    alone = fit(model, tol=1e-2, strategy="dual")
+    alone = fit(model, tol=5e-3, strategy="dual")
     np.testing.assert_allclose(alone.w, problem.primal_point(alone.y), rtol=1e-9, atol=1e-12)
     assert found.passes <= alone.passes
 

@@ -49,10 +49,10 @@ def test_what_a_refusal_advises_works(penalty, intercept, cure):
     ("loss", "l1", "l2", "strategy"),
     [
         ("squared", 0.5, 10.0, "dual"),
-        ("squared", 0.5, 1e-3, "primal"),
+        ("squared", 0.5, 1e-3, "working_set"),
         ("squared", 0.5, 0.0, "working_set"),
-        ("squared", 1e-9, 1e-3, "primal"),
-        ("squared", 1e-9, 0.0, "working_set"),  # 40 samples have no use for more than 40 features
+        ("squared", 1e-9, 1e-3, "working_set"),
+        ("squared", 1e-9, 0.0, "working_set"),
         ("logistic", 0.5, 1e-3, "dual"),
         ("logistic", 1e-9, 1e-3, "dual"),
         ("logistic", 0.5, 1e-9, "working_set"),
@@ -98,22 +98,29 @@ def test_squared_losses_and_l1_penalties_with_more_samples_than_features(l1, l2,
 
 
 @pytest.mark.parametrize(
-    ("n", "l1", "strategy"),
+    ("n", "l1", "everything"),
     [
-        (400, 0.7, "working_set"),  # few features are outside of the penalty
-        (400, 0.1, "primal"),
-        (30, 0.1, "working_set"),  # and as few are used where there are few samples
+        (400, 0.7, False),  # few features are outside of the penalty after the first working set
+        (400, 0.02, True),
+        (30, 0.02, False),  # and as few are used where there are few samples
     ],
 )
-def test_lassos_on_dense_data_with_more_features_than_samples(n, l1, strategy):
+def test_lassos_on_dense_data_look_at_the_first_working_set(n, l1, everything, monkeypatch):
     rng = np.random.default_rng(0)
     A = rng.standard_normal((n, 2000))
     b = A[:, :100] @ rng.standard_normal(100) + rng.standard_normal(n)
     penalty = cw.penalties.L1(l1 * np.abs(A.T @ b).max() / n)
     model = LinearModel(cw.ERM(A, b, penalty=penalty), False)
-    assert choose(model)[0] == strategy
-    values = [fit(model, tol=1e-7, strategy=name, max_passes=1e5).value for name in ("auto", "primal", "working_set")]
-    np.testing.assert_allclose(values, [values[0]] * 3, atol=2e-7 * model.scale[0])
+    assert choose(model)[0] == "working_set"
+    sizes, plain = [], LinearModel.restricted
+    monkeypatch.setattr(
+        LinearModel, "restricted", lambda self, which, k: (sizes.append(len(which)), plain(self, which, k))[1]
+    )
+    found = fit(model, tol=1e-7, max_passes=1e5)
+    assert sizes[0] == 150
+    assert (sizes[1:2] == [2000]) == everything
+    other = fit(model, tol=1e-7, strategy="primal", max_passes=1e5)
+    np.testing.assert_allclose(found.value, other.value, atol=2e-7 * model.scale[0])
 
 
 def test_an_unknown_strategy_is_refused():

@@ -7,8 +7,9 @@ these alone: exactly for the squared loss and few features (`coordwise.fitting.g
 
 With a weak penalty the solution has many features, and by the time the working sets have grown to their number a few
 passes over all of them would have found these. So for the squared loss the first working set is everything if the
-features that are expected in the solution are so many that linear systems of them cost more than passes (`many_used`).
-There coordinate descent holds the features that stay at 0 by itself (`coordwise.curvature`).
+features that are expected in the solution are so many that linear systems of them cost more than passes (`many_used`);
+in dense data the second one, since what the first one leaves outside of the penalty tells much more. There coordinate
+descent holds the features that stay at 0 by itself (`coordwise.curvature`).
 """
 
 from __future__ import annotations
@@ -28,12 +29,11 @@ from coordwise.validation import FloatArray
 
 __all__ = ["FIRST", "many_used", "nearest", "outside", "working_sets"]
 
-FIRST = 100  # features of the first working set
+FIRST, BEGIN = 100, 150  # features of the first working set; and in dense data
 FULL = 0.8  # of a working set in use: it was too small
 EXACT = 450  # features up to which the squared loss is solved exactly, from a Gram matrix
-SHARE = 0.3  # of the features outside of the penalty at w = 0: how many are used at the end
-MOST = 0.1  # of all features: fewer outside of the penalty are few, if the data are dense
-DENSE, SPARSE = 1.5, 12  # times the stored entries: multiplications in a factor of what is used that are too many
+SHARE = 0.3  # of the features outside of the penalty: how many are used at the end
+COSTLY = 12.0  # times the stored entries: multiplications in a factor of what is used that are too many
 FINE = 1e-12  # tolerances that steps on all features meet, whatever rounding does
 INNER, GOOD = 0.3, 0.02  # gap on a working set relative to the gap of the problem: at first, and on good sets
 
@@ -54,14 +54,15 @@ def working_sets(
     w = best.w.copy()
     sizes, last = np.zeros(model.outputs, int), np.full(model.outputs, model.d)
     inner = np.full(model.outputs, INNER)
-    many = start is None and model.loss.name == "squared" and many_used(model, outside(model, v), tol)
-    descent.watched = many
+    squared, dense, first = model.loss.name == "squared", not sp.issparse(model.A), start is None
+    many = descent.watched = first and squared and many_used(model, outside(model, v), tol)
+    least = BEGIN if dense else FIRST
     yield best
     while len(todo := np.flatnonzero(best.gap > tol * model.scale)) and not descent.spent:
         for k in todo:
             used = np.flatnonzero(w[:, k])
             more = 4 if len(used) > FULL * last[k] else 2
-            sizes[k] = last[k] = model.d if many else min(model.d, max(sizes[k], more * len(used), FIRST))
+            sizes[k] = last[k] = model.d if many else min(model.d, max(sizes[k], more * len(used), least))
             which = nearest(model, v[:, k], used, int(sizes[k]))
             if many and inner[k] >= GOOD:
                 goal = tol * model.scale[k] / 2
@@ -69,7 +70,7 @@ def working_sets(
                 goal = max(inner[k] * best.gap[k], tol * model.scale[k] / 2 if inner[k] >= GOOD else 0.0)
             part = model.restricted(which, int(k))
             here = part.from_primal(w[which, k][:, None])
-            if model.loss.name == "squared" and len(which) <= EXACT:
+            if squared and len(which) <= EXACT:
                 reached, _ = gram_solution(part, goal / float(part.scale[0]), here, certified=True)
                 descent.entries += part.columns.nnz
             else:
@@ -78,6 +79,10 @@ def working_sets(
                     reached = polished(part, reached)
             w[which, k] = reached.w[:, 0]
         found, v = model.certified(w)
+        if first and dense and squared:
+            used = np.count_nonzero(w, axis=0).max() + SHARE * outside(model, v)
+            many = descent.watched = _too_many(model, float(used), tol)
+        first = False
         slow = found.gap[todo] > best.gap[todo] / 2
         full = sizes[todo] >= model.d
         if np.all(slow & full & (inner[todo] < 1e-6)):
@@ -100,17 +105,24 @@ def many_used(model: LinearModel, count: int, tol: float) -> bool:
     """Whether a solution is expected to use too many features for working sets, if so many (`count`) are outside of the
     penalty at w = 0.
 
-    `SHARE` of these are expected. Without an l2 part there are solutions with at most as many as there are samples, and
-    with fewer in sparse data of more features than samples, most of which are rare. If they are k, factors of their
-    Gram matrices take k^3 multiplications, to be compared with the stored entries, which a pass touches.
-
-    Not for the finest tolerances: working sets end with exact solutions.
+    `SHARE` of these are expected, in sparse data without an l2 part fewer if there are more features than samples: most
+    are rare then. Of dense data nobody knows: the first working set has to tell.
     """
-    sparse, used = sp.issparse(model.A), SHARE * count
+    if not sp.issparse(model.A):
+        return False
+    rare = min(1.0, model.n / model.d) if model.penalty.l2 == 0 else 1.0
+    return _too_many(model, SHARE * rare * count, tol)
+
+
+def _too_many(model: LinearModel, used: float, tol: float) -> bool:
+    """Whether linear systems of so many features cost more than passes, which touch the stored entries.
+
+    Without an l2 part there are solutions with at most as many as there are samples. Not for the finest tolerances:
+    working sets end with exact solutions.
+    """
     if model.penalty.l2 == 0:
-        used = used * min(1.0, model.n / model.d) if sparse else min(used, model.n)
-    enough = sparse or count > MOST * model.d
-    return enough and used**3 > (SPARSE if sparse else DENSE) * model.columns.nnz and tol >= FINE
+        used = min(used, model.n)
+    return used**3 > COSTLY * model.columns.nnz and tol >= FINE
 
 
 def nearest(model: LinearModel, v: FloatArray, used: Any, size: int) -> Any:
