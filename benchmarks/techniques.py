@@ -5,6 +5,7 @@ features (news20, l1) in seconds; and what a pass costs next to reading the data
 compare within a line only. A switch is a patch of the library from outside, so nothing here is an option for users.
 
     OMP_NUM_THREADS=1 python benchmarks/techniques.py [--most 1000] [--repeats 3] [--tol 1e-6] [--only WORD ...]
+    python benchmarks/techniques.py --only "Dense data"     # what threads of linear algebra do to each other
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ import numpy as np
 import scipy.sparse as sp
 
 import coordwise as cw
-from coordwise import curvature, erm, methods
+from coordwise import curvature, erm, methods, recording
 from coordwise.datasets import load
 from coordwise.erm import DualERM, PrimalERM
-from coordwise.fitting import krylov, newton, runners, semismooth, working
+from coordwise.fitting import active_set, krylov, newton, runners, semismooth, working
 from coordwise.fitting.fit import fit
 from coordwise.fitting.model import LinearModel
 from coordwise.fitting.quadratic import Quadratic
@@ -174,6 +175,19 @@ STRAIGHT: dict[str, Switch] = {
     "duals not solved for": lambda: mock.patch.object(semismooth, "WORTH", 0.0),
     "over the samples": "dual",
 }
+SETS: dict[str, Switch] = {
+    "everything": nullcontext,
+    "systems alone": lambda: mock.patch.object(active_set, "FEW", np.inf),
+    "all features": "primal",
+}
+DENSE: dict[str, Switch] = {
+    "everything": nullcontext,
+    "threads of scipy too": lambda: mock.patch("coordwise.fitting.fit.one_scipy_thread", nullcontext),
+}
+SMALL: dict[str, Switch] = {
+    "everything": nullcontext,
+    "a record each pass": lambda: mock.patch.object(recording, "RECORD", 0.0),
+}
 SPARSE: dict[str, Switch] = {
     "everything": nullcontext,
     "no exact small sets": lambda: mock.patch.object(working, "EXACT", 0),
@@ -205,6 +219,25 @@ def long_rows(n: int, d: int, density: float) -> tuple[Any, Any]:
     rng = np.random.default_rng(0)
     A = sp.random_array((n, d), density=density, rng=rng, format="csr")
     return A, np.where(A @ rng.standard_normal(d) > 0, 1.0, -1.0)
+
+
+def correlated(n: int, d: int) -> tuple[Any, Any]:
+    """Dense samples whose neighbouring features are correlated by 0.7, and targets from every tenth of them."""
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((n, d))
+    for j in range(1, d):
+        A[:, j] = 0.7 * A[:, j - 1] + np.sqrt(0.51) * A[:, j]
+    return A, A[:, ::10] @ rng.standard_normal(len(A[0, ::10])) + rng.standard_normal(n)
+
+
+def lassos(name: str, A: Any, b: Any) -> list[Any]:
+    return [
+        (
+            f"lasso, {name}, lam_max/{part}",
+            lambda part=part: cw.ERM(A, b, penalty="l1", lam=float(np.abs(A.T @ b).max()) / len(b) / part),
+        )
+        for part in (10, 100, 1000)
+    ]
 
 
 def timed(run: Callable[[], Any], repeats: int) -> tuple[float, Any]:
@@ -350,15 +383,17 @@ def main() -> None:
     ]
     for tol in (1e-2, 1e-3, 1e-4):
         by_fitting(args, "Elastic nets", BOTH, rows, tol)
-    rows = [
-        (
-            f"lasso, news20 {kind}, lam_max/{part}",
-            lambda A=A, part=part: cw.ERM(A, b, penalty="l1", lam=float(np.abs(A.T @ b).max()) / len(b) / part),
-        )
-        for kind, A in (("normalised", A), ("raw", news20(False)[0]))
-        for part in (10, 100, 1000)
-    ]
+    rows = lassos("news20 normalised", A, b) + lassos("news20 raw", *news20(False))
     by_fitting(args, "Few of many features", SPARSE, rows)
+    rows = [
+        row for shape in ((3000, 400), (3000, 800)) for row in lassos("{} x {}".format(*shape), *correlated(*shape))
+    ]
+    by_fitting(args, "Gram matrices and l1", SETS, rows)
+    dense, targets = correlated(3000, 400)
+    some = rows_of("3000 x 400", dense, np.sign(targets), ("logistic", "squared_hinge", "hinge"), (1.0, 1e-2))
+    by_fitting(args, "Dense data", DENSE, some)
+    some = rows_of("1000 x 2000, 2%", *long_rows(1000, 2000, 0.02), ("logistic", "squared_hinge", "hinge"), (1.0, 1e-2))
+    by_fitting(args, "Small data", SMALL, some, 1e-4)
     if args.wants("The limit"):
         limits()
 

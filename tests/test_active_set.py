@@ -93,6 +93,47 @@ def test_many_coordinates_are_sorted_out_by_steps_over_all(n, d, copies, share, 
     assert_optimal(G, m, penalty, w)
 
 
+def nearly_dependent(kind):
+    """(G, m) of 60 samples and 80 features that are nearly linear combinations of others."""
+    rng = np.random.default_rng(0)
+    if kind == "powers":
+        A = np.linspace(0, 1, 60)[:, None] ** np.arange(80)
+    elif kind == "rank 10":
+        A = rng.standard_normal((60, 10)) @ rng.standard_normal((10, 80))
+    else:
+        A = rng.standard_normal((60, 80))
+        for j in range(1, 80):
+            A[:, j] = 0.999 * A[:, j - 1] + np.sqrt(1 - 0.999**2) * A[:, j]
+    b = A[:, :5].sum(1) + rng.standard_normal(60)
+    return A.T @ A / 60, A.T @ b / 60
+
+
+@pytest.mark.parametrize("kind", ["neighbours", "powers", "rank 10"])
+@pytest.mark.parametrize("share", [1e-1, 1e-3, 1e-5, 1e-7])
+def test_steps_that_lead_nowhere_are_left_for_systems(kind, share):
+    G, m = nearly_dependent(kind)
+    penalty = ElasticNet(share * np.abs(m).max(), 0.0)
+    search = ActiveSet(G, m)
+    w = search.solve(penalty)
+    assert w is not None
+    assert search.rounds <= 100
+    assert_optimal(G, m, penalty, w, 1e-9)
+
+
+def test_an_early_end_keeps_the_better_of_steps_and_systems():
+    G, m = nearly_dependent("rank 10")
+    penalty = ElasticNet(1e-5 * np.abs(m).max(), 0.0)
+
+    def value(w):
+        return w @ G @ w / 2 - m @ w + penalty.l1 * np.abs(w).sum()
+
+    best = value(ActiveSet(G, m).solve(penalty))
+    for most in range(3, 12):
+        search = ActiveSet(G, m)
+        assert search.solve(penalty, most=most) is None
+        assert value(search.w) < 0.9 * best  # values are negative: after 30 passes it is nearly there
+
+
 def test_few_rounds_for_many_coordinates():
     G, m = quadratic(1000, 300, 5)
     search = ActiveSet(G, m)

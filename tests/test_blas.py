@@ -1,12 +1,9 @@
 """Threads of linear algebra: one while kernels have theirs, and the number that was there comes back."""
 
-import inspect
-
 import numpy as np
 import pytest
 
-import coordwise
-from coordwise.blas import _of_scipy, one_blas_thread, one_scipy_thread
+from coordwise.blas import LARGE, _Limit, _of_scipy, one_blas_thread, one_scipy_thread
 from coordwise.erm import ERM
 from coordwise.fitting.fit import fit
 from coordwise.fitting.model import LinearModel
@@ -34,6 +31,37 @@ def test_the_number_comes_back(limited):
         assert set(counts(scipy=True)) <= {1}
         assert counts(scipy=False) == ([1] if limited is one_blas_thread else [2]) * len(counts(scipy=False))
     assert counts() == before
+
+
+@pytest.mark.parametrize("limited", [one_blas_thread, one_scipy_thread])
+def test_large_systems_keep_their_threads(limited):
+    before = counts()
+    with limited(LARGE + 1):
+        assert counts() == before
+
+
+def test_it_comes_back_where_the_limit_itself_is_interrupted():
+    class Library:
+        def __init__(self, name, fails=False):
+            self.filepath, self.threads, self.fails = name, 2, fails
+
+        def get_num_threads(self):
+            return self.threads
+
+        def set_num_threads(self, count):
+            self.threads = count
+            if self.fails:
+                self.fails = False
+                raise KeyboardInterrupt
+
+    first, second = Library("one"), Library("other", fails=True)
+    limit = _Limit()
+    with pytest.raises(KeyboardInterrupt), limit.held([first, second]):
+        raise AssertionError("never reached")
+    assert (first.threads, second.threads) == (2, 2)
+    with limit.held([first, second]):
+        assert (first.threads, second.threads) == (1, 1)
+    assert (first.threads, second.threads) == (2, 2)
 
 
 def test_it_comes_back_after_an_error():
@@ -84,7 +112,3 @@ def test_wide_dense_data_leave_numpy_its_threads():
     for own, others in seen:
         assert set(own) <= {1}
         assert set(others) <= {2}
-
-
-def test_functions_keep_their_signatures():
-    assert list(inspect.signature(coordwise.linalg.solve).parameters)[:2] == ["A", "b"]

@@ -18,6 +18,8 @@ from conftest import unequal_rows
 
 import coordwise as cw
 from coordwise.methods import METHODS
+from coordwise.recording import worth_recording
+from coordwise.rows import Rows
 
 
 def ridge(n=300, d=60, lam=1e-3, seed=0, **options):
@@ -43,6 +45,20 @@ def test_stops_at_the_first_record_that_meets_the_inequality():
     assert result.converged
     assert np.all(result.history.gap[:-1] > 1e-6 * at_zero)
     assert result.history.gap[-1] <= 1e-6 * at_zero
+
+
+@pytest.mark.parametrize(
+    ("shape", "storage", "passes"),
+    [
+        ((100, 50), np.asarray, 4.0),
+        ((100, 50), sp.csr_array, 4.0),
+        ((2000, 250), sp.csr_array, 2.0),
+        ((2000, 1000), sp.csr_array, 1.0),
+        ((2000, 1000), np.asarray, 2.5),
+    ],
+)
+def test_small_data_are_recorded_less_often(shape, storage, passes):
+    assert worth_recording(Rows(storage(np.ones(shape)))) == pytest.approx(passes)
 
 
 def test_history_and_passes_can_be_recomputed():

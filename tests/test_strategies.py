@@ -123,6 +123,18 @@ def test_lassos_on_dense_data_look_at_the_first_working_set(n, l1, everything, m
     np.testing.assert_allclose(found.value, other.value, atol=2e-7 * model.scale[0])
 
 
+def test_passes_that_a_callback_sees_do_not_go_back():
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((400, 2000))
+    b = A[:, :100] @ rng.standard_normal(100) + rng.standard_normal(400)
+    model = LinearModel(cw.ERM(A, b, penalty=cw.penalties.L1(0.02 * np.abs(A.T @ b).max() / 400)), True)
+    seen = []
+    fit(model, tol=1e-4, max_passes=1e4, callback=lambda progress: seen.append(progress.passes))
+    assert len(seen) > 4
+    assert seen[-1] > 4
+    assert seen == sorted(seen)
+
+
 def test_an_unknown_strategy_is_refused():
     with pytest.raises(ValueError, match="strategy"):
         fit(model_of("squared"), tol=1e-3, strategy="grams")

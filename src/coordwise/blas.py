@@ -17,21 +17,25 @@ from typing import Any
 
 __all__ = ["one_blas_thread", "one_scipy_thread"]
 
+LARGE = 2000  # unknowns of a linear system whose factorisation gains from threads
+
 
 @contextmanager
-def one_blas_thread() -> Iterator[None]:
+def one_blas_thread(unknowns: int = 0) -> Iterator[None]:
     """BLAS with one thread, if threadpoolctl is installed (it is wherever scikit-learn is); else as it is.
 
-    The number is the process's: where several threads ask, it comes back when the last of them is done.
+    As it is, too, for linear systems of many unknowns. The number is the process's: where several threads ask, it comes
+    back when the last of them is done.
     """
-    with _limit.held(_libraries()):
+    with _limit.held(_libraries() if unknowns <= LARGE else []):
         yield
 
 
 @contextmanager
-def one_scipy_thread() -> Iterator[None]:
+def one_scipy_thread(unknowns: int = 0) -> Iterator[None]:
     """The same for scipy's own BLAS, where it has one: large products are numpy's, and may have threads."""
-    with _limit.held([library for library in _libraries() if _of_scipy(library.filepath)]):
+    own = [library for library in _libraries() if _of_scipy(library.filepath)]
+    with _limit.held(own if unknowns <= LARGE else []):
         yield
 
 
@@ -45,18 +49,20 @@ class _Limit:
 
     @contextmanager
     def held(self, libraries: list[Any]) -> Iterator[None]:
-        with self.lock:
-            for library in libraries:
-                name = library.filepath
-                if not self.asked.get(name):
-                    self.before[name] = library.get_num_threads()
-                    library.set_num_threads(1)
-                self.asked[name] = self.asked.get(name, 0) + 1
+        taken: list[Any] = []
         try:
+            with self.lock:
+                for library in libraries:
+                    taken.append(library)
+                    name = library.filepath
+                    self.asked[name] = self.asked.get(name, 0) + 1
+                    if self.asked[name] == 1:
+                        self.before[name] = library.get_num_threads()
+                        library.set_num_threads(1)
             yield
         finally:
             with self.lock:
-                for library in libraries:
+                for library in taken:
                     name = library.filepath
                     self.asked[name] -= 1
                     if not self.asked[name]:

@@ -18,19 +18,24 @@ SMALL = 64  # active coordinates for which an eigendecomposition costs less than
 FEW = 8  # coordinates that come in or have to leave for which systems cost less than steps over all
 MANY = 0.1  # of the active ones: the same, where more come in
 FIRST, LEAST, MOST = 30, 10, 200  # passes of such steps: to begin with, and later
+ENTRIES = 2e8  # of the matrix that a pass or more may touch before it is asked whether it is late
 SHARE = 0.2  # of the active coordinates: passes that cost about as much as a system of these
-STEADY = 0.02  # of the active coordinates: if more come and go in the passes, more passes are due
+STEADY = 0.02  # of the active coordinates: if more come and go in the passes, more passes are due,
+ENOUGH = 400  # up to so many
+HOPELESS, HALF = 0.25, 0.5  # of the active coordinates, of the last time: if more are still wrong, passes are no use
 
 
 class ActiveSet:
     r"""minimise over w   (1/2) w'Gw - m'w + l1 |w|_1 + (l2/2) |w|^2,   over w >= 0 if the penalty says so.
 
     On the coordinates that are not 0, with known signs, the solution solves a linear system. Each round moves towards
-    it and leaves out the coordinate that reaches 0 first; then the coordinates whose gradients exceed l1 come in. Where
-    many would have to leave or to come in, a round is some passes of exact steps over all coordinates, one at a time,
-    which sort most of them out for the price of a system or less. The value never rises, and there are finitely many
-    active sets: the rounds end, at a solution up to rounding. Solutions of similar penalties have similar active sets:
-    the last one is where the next problem starts.
+    it and leaves out the coordinate that reaches 0 first; then the coordinates whose gradients exceed l1 come in. The
+    value never rises, so the rounds end, at a solution up to rounding. Solutions of similar penalties have similar
+    active sets: the last one is where the next problem starts.
+
+    Where many would have to leave or to come in, some passes of exact steps over all coordinates, one at a time, sort
+    most of them out for the price of a system or two. Where they do not (coordinates that are nearly linear
+    combinations of others), the rounds begin again from where they were, with systems alone.
 
     Cholesky factors release the GIL, ``numpy.linalg.solve`` and ``scipy.linalg.solve`` do not.
 
@@ -100,57 +105,81 @@ class ActiveSet:
 
         Ends early, at the current `w`, after `most` rounds or when `late`, asked before every round, returns True.
         """
+        if penalty.positive and np.any(self.signs < 0):
+            self._keep(self.signs > 0)
+        begun, last = self.w.copy(), self.rounds + int(min(50 + 2 * len(self.m), most))
+        asked = late or (lambda: False)
+        found, hopeless = self._rounds(penalty, last, asked, patient=True)
+        if hopeless:
+            tried = self.w
+            self.begin(begun)
+            found, _ = self._rounds(penalty, last, asked, patient=False)
+            if found is None and self._value(tried, penalty) < self._value(self.w, penalty):
+                self.begin(tried)
+        return found
+
+    def _rounds(
+        self, penalty: ElasticNet, last: int, late: Callable[[], bool], *, patient: bool
+    ) -> tuple[FloatArray | None, bool]:
+        """The solution, or None; and whether passes over all coordinates turned out to be no use.
+
+        They may take the place of systems if `patient`.
+        """
         l1, l2 = penalty.l1, penalty.l2
         ahead: FloatArray | None = None  # the minimiser for the current signs, where it is known
         single = False  # whether coordinates come in one at a time, which always descends
-        due, first = 0, True  # passes over all coordinates
-        if penalty.positive and np.any(self.signs < 0):
-            self._keep(self.signs > 0)
-        for _ in range(int(min(50 + 2 * len(self.m), most))):
-            if late is not None and late():
-                return None
+        due, spent = 0, 0  # passes
+        trouble = np.inf  # coordinates that were wrong the last time
+        while self.rounds < last and not late():
             self.rounds += 1
             if due:
-                if (due := self._passes(penalty, due)) < 0:
-                    return None
+                spent += due
+                if (more := self._passes(penalty, due)) < 0:
+                    break
+                due = more if spent < ENOUGH else 0
                 continue
             if ahead is None:
                 ahead = self._target(l1, l2)
             if ahead is None:
-                return None
-            wrong, ahead = self._move(ahead, l1, l2), None
+                break
+            wrong, ahead = self._move(ahead, penalty), None
+            if not wrong:
+                gradient = self.G @ self.w - self.m
+                excess = (-gradient if penalty.positive else np.abs(gradient)) - l1
+                excess[self.active] = -np.inf
+                violators = np.flatnonzero(excess > 1e-13 * l1 + self._noise)
+                if not len(violators):
+                    return self.w.copy(), False
+            many = wrong or len(violators)
+            if patient and not single and many > (FEW if wrong else max(FEW, MANY * len(self.active))):
+                if spent and many > min(HOPELESS * len(self.active), HALF * trouble):
+                    return None, True
+                due, trouble = self._worth() if spent else FIRST, many if spent else np.inf
+                continue
             if wrong:
-                due = self._worth() if wrong > FEW else 0
                 continue
-            gradient = self.G @ self.w - self.m
-            excess = (-gradient if penalty.positive else np.abs(gradient)) - l1
-            excess[self.active] = -np.inf
-            violators = np.flatnonzero(excess > 1e-13 * l1 + self._noise)
-            if not len(violators):
-                return self.w.copy()
-            if len(violators) > max(FEW, MANY * len(self.active)) and not single:
-                due, first = FIRST if first else self._worth(), False
-                continue
-            if single:
-                violators = violators[[np.argmax(excess[violators])]]
+            most = 1 if single else max(len(self.active), FEW)
+            if len(violators) > most:
+                violators = violators[np.argsort(-excess[violators], kind="stable")[:most]]
             ahead = self._enter(violators, -np.sign(gradient[violators]), l1, l2)
             if ahead is None:
                 if len(violators) == 1:  # its step is rounding: there is nothing to gain
-                    return self.w.copy()
+                    return self.w.copy(), False
                 single = True
                 continue
             single = False
-        return None
+        return None, False
 
     def _worth(self) -> int:
         """Passes over all coordinates that cost about as much as a system of the active ones."""
         return int(min(max(SHARE * len(self.active), LEAST), MOST))
 
     def _passes(self, penalty: ElasticNet, count: int) -> int:
-        """So many passes of exact steps, one coordinate at a time.
+        """So many passes of exact steps, one coordinate at a time, or fewer where these are long.
 
         How many more are due, if signs changed to the last; -1, and no step, where something overflows.
         """
+        count = int(min(count, max(ENTRIES / len(self.m) ** 2, 2)))
         own = np.diagonal(self.G)
         if self._matrix is None:
             self._matrix = Matrix(np.ascontiguousarray(self.G))
@@ -187,7 +216,7 @@ class ActiveSet:
                 return found if np.all(np.isfinite(found)) else None
         return None
 
-    def _move(self, target: FloatArray, l1: float, l2: float) -> int:
+    def _move(self, target: FloatArray, penalty: ElasticNet) -> int:
         """To the minimiser for the current signs; or, if some would change, up to where the first is 0. How many would.
 
         If they are many they are all left out where that is better than to stay.
@@ -199,9 +228,10 @@ class ActiveSet:
             self.w[self.active] = target
             return 0
         if count > FEW:
-            clipped = np.where(wrong, 0.0, target)
-            if self._value(clipped, l1, l2) < self._value(now, l1, l2):
-                self.w[self.active] = clipped
+            clipped = np.zeros_like(self.w)
+            clipped[self.active] = np.where(wrong, 0.0, target)
+            if self._value(clipped, penalty) < self._value(self.w, penalty):
+                self.w = clipped
                 self._keep(~wrong)
                 return count
         lengths = np.where(wrong, now / np.where(wrong, now - target, 1.0), np.inf)
@@ -211,9 +241,8 @@ class ActiveSet:
         self._keep((lengths > length) & (now * self.signs > 0))
         return count
 
-    def _value(self, w: FloatArray, l1: float, l2: float) -> float:
-        """At weights of the active coordinates, with signs that are theirs or 0."""
-        return float(w @ (self.block @ w / 2 + l2 / 2 * w - self.m[self.active]) + l1 * np.abs(w).sum())
+    def _value(self, w: FloatArray, penalty: ElasticNet) -> float:
+        return float(w @ (self.G @ w / 2 + penalty.l2 / 2 * w - self.m) + penalty.l1 * np.abs(w).sum())
 
     def _enter(self, coordinates: NDArray[np.intp], signs: FloatArray, l1: float, l2: float) -> FloatArray | None:
         """Let coordinates in whose step from 0 has their sign; the minimiser then, None if there are none."""

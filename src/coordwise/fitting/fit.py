@@ -103,7 +103,7 @@ def fit(
     by_blas = by_blas and not (model.d <= min(FEW, model.n) and by_kernel(model.A, options.threads))
     if by_blas:  # its threads and ours would be in each other's way: they spin
         model.problem.threads = 1
-    with one_scipy_thread() if by_blas else one_blas_thread():
+    with one_scipy_thread(min(model.n, model.d)) if by_blas else one_blas_thread():
         outcome = (TRIALS if tried else RUNNERS)[name](model, options)
     found = outcome.found
     return Fit(

@@ -74,7 +74,7 @@ def _on_active_sets(
         search = ActiveSet(G, moments[:, k])
         if start is not None:
             search.begin(start.w[:, k])
-        with one_blas_thread():  # its systems are small
+        with one_blas_thread(model.d):
             search.solve(model.penalty, most=most, late=late)
         w[:, k] = search.w
         rounds = max(rounds, search.rounds)

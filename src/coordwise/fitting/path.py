@@ -81,7 +81,7 @@ def _by_gram(model: LinearModel, penalties: Sequence[ElasticNet], options: dict[
     if plain:
         solutions = _ridges(model, G, m, penalties)
     else:
-        with one_blas_thread():  # systems are small
+        with one_blas_thread(model.d):
             columns = [ActiveSet(G, m[:, k]).path(penalties) for k in range(model.outputs)]
         if any(column is None for column in columns):
             return []

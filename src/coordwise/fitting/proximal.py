@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,7 @@ class Descent:
     """Coordinate descent on quadratic models, within limits, and what it has cost."""
 
     method: str | Method = "auto"
+    a_pass: float = 1.0  # entries
     most: float = np.inf  # entries
     until: float = np.inf  # time.perf_counter()
     random_state: Any = 0
@@ -46,12 +47,23 @@ class Descent:
         """Whether a limit is reached."""
         return self.ended is not None or self.entries >= self.most or time.perf_counter() >= self.until
 
-    def minimise(self, objective: Quadratic, x0: FloatArray, goal: float) -> FloatArray:
-        """The minimiser to a gap of `goal`, as far as the limits allow."""
+    @property
+    def passes(self) -> float:
+        """Over all features."""
+        return self.entries / self.a_pass
+
+    def minimise(self, objective: Quadratic, x0: FloatArray, goal: float, every: float = 1.0) -> FloatArray:
+        """The minimiser to a gap of `goal`, as far as the limits allow, with a record `every` so many passes."""
         left = (self.most - self.entries) / max(objective.rows.nnz, 1)
         if left <= 0:
             return x0
-        at_zero = objective.value_at_zero
+        at_zero, callback = objective.value_at_zero, self.callback if self.watched else None
+
+        def watch(progress: Progress) -> object:
+            assert callback is not None
+            here = progress.passes * objective.rows.nnz / self.a_pass
+            return callback(replace(progress, passes=self.passes + here))
+
         result = solve(
             objective,
             self.method,
@@ -60,8 +72,8 @@ class Descent:
             time_limit=None if np.isinf(self.until) else max(self.until - time.perf_counter(), 0.0),
             x0=x0,
             random_state=self.random_state,
-            callback=self.callback if self.watched else None,
-            record_every=worth_recording(objective.rows),
+            callback=None if callback is None else watch,
+            record_every=every,
         )
         self.results.append(result)
         self.entries += result.passes * objective.rows.nnz
@@ -80,7 +92,7 @@ def proximal_newton(model: LinearModel, start: Candidate, goal: float, descent: 
     if model.loss.name == "squared":
         h = np.ones(model.n) if model.weights is None else model.weights
         quadratic = Quadratic(columns, everything, h, model.b[:, 0], model.total, model.penalty, model.intercept)
-        w = descent.minimise(quadratic, start.w[:, 0], goal)
+        w = descent.minimise(quadratic, start.w[:, 0], goal, worth_recording(quadratic.rows))
         return model.from_primal(w[:, None]).better(best)
     w, c = start.w[:, 0], float(start.c[0])
     aim, last = MODEL, start

@@ -115,11 +115,11 @@ def _follow(
     options: Options,
     rounds: Iterator[Candidate],
     most: float = np.inf,
-    passes: list[int] | None = None,
+    passes: Callable[[], float] | None = None,
 ) -> Outcome:
     """Round after round, until it has converged or something else ends it; Ctrl-C leaves the best point so far.
 
-    Each is a pass, unless there are `passes` for each.
+    Each is a pass, unless `passes` says how many there were.
     """
     found, steps, status = next(rounds), 0, Status.MAX_PASSES
     try:
@@ -130,7 +130,7 @@ def _follow(
             if (better := next(rounds, None)) is None:
                 break
             found, steps = better, steps + 1
-            spent = steps if passes is None else sum(passes)
+            spent = steps if passes is None else passes()
             if options.callback is not None and says_stop(options.callback(_progress(model, found, spent))):
                 status = Status.STOPPED
                 break
@@ -159,7 +159,7 @@ def _interior(model: LinearModel, options: Options) -> Outcome:
 def _krylov(model: LinearModel, options: Options) -> Outcome:
     steps: list[int] = []
     rounds = krylov(model, options.tol, start=options.start, steps=steps, most=options.max_passes)
-    outcome = _follow(model, options, rounds, passes=steps)
+    outcome = _follow(model, options, rounds, passes=lambda: sum(steps))
     return _finished(model, options, replace(outcome, steps=sum(steps), part=0.0))
 
 
@@ -173,13 +173,13 @@ def _krylov_first(model: LinearModel, options: Options) -> Outcome:
     threads, model.problem.threads = model.problem.threads, options.threads
     with one_blas_thread():
         rounds = krylov(model, options.tol, start=options.start, steps=steps, first=FIRST, most=left)
-        first = _follow(model, options, rounds, 1, steps)
+        first = _follow(model, options, rounds, 1, lambda: sum(steps))
         while first.status is Status.MAX_PASSES and first.steps > 0 and sum(steps) < enough:
             error = float(np.max(first.found.gap / np.maximum(model.scale, 1e-300)))
             fallen = -math.log(max(error, 1e-300)) if error < 1 else 0.0
             if fallen == 0 or -math.log(max(options.tol, 1e-300)) / fallen * sum(steps) > enough:
                 break
-            first = _follow(model, options, itertools.chain([first.found], rounds), 1, steps)
+            first = _follow(model, options, itertools.chain([first.found], rounds), 1, lambda: sum(steps))
     model.problem.threads = threads
     if first.status is not Status.MAX_PASSES:
         cheaper = " cost less than a Gram matrix" if first.status is Status.CONVERGED else ""
@@ -260,17 +260,19 @@ def _dual_first(model: LinearModel, options: Options) -> Outcome:
 
 def _working_set(model: LinearModel, options: Options) -> Outcome:
     nnz = max(model.columns.nnz, 1)
-    descent = Descent(options.method, options.max_passes * nnz, options.limit, options.random_state, options.callback)
-    outcome = _follow(model, options, working_sets(model, options.tol, descent, start=options.start))
+    most = options.max_passes * nnz
+    descent = Descent(options.method, nnz, most, options.limit, options.random_state, options.callback)
+    rounds = working_sets(model, options.tol, descent, start=options.start)
+    outcome = _follow(model, options, rounds, passes=lambda: descent.passes)
     if outcome.status is Status.MAX_PASSES and descent.ended is not None:
         outcome = replace(outcome, status=descent.ended)
     elif outcome.status is Status.MAX_PASSES and time.perf_counter() > options.limit:
         outcome = replace(outcome, status=Status.TIME_LIMIT)
-    return replace(outcome, results=descent.results, part=descent.entries / nnz)
+    return replace(outcome, results=descent.results, part=descent.passes)
 
 
-def _progress(model: LinearModel, found: Candidate, steps: int) -> Progress:
-    return Progress(steps, float(steps), 0.0, found.value, found.gap, model.scale, 0, np.nan, lambda: found.w)
+def _progress(model: LinearModel, found: Candidate, passes: float) -> Progress:
+    return Progress(int(passes), float(passes), 0.0, found.value, found.gap, model.scale, 0, np.nan, lambda: found.w)
 
 
 def _dual(model: LinearModel, options: Options) -> Outcome:

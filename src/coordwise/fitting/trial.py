@@ -14,6 +14,7 @@ __all__ = ["Trial"]
 SOON, LATER = 4, 8  # passes after which it is judged
 HOPELESS = 0.3  # relative gap after the first of them
 WORTH = 24.0  # passes: about what an interior-point method takes
+PATIENCE = 1.4  # times that: steps over the samples become faster
 
 
 class Trial:
@@ -43,23 +44,23 @@ class Trial:
         self.tol, self.callback, self.looks, self.worth = tol, callback, looks, worth
         self.why = ""
         self._best = math.inf
-        self._gaps: list[float] = []  # the best one, when it was judged
+        self._judged: list[tuple[float, float]] = []  # passes, and the best gap by then
 
     def __call__(self, progress: Progress) -> bool:
         """See `Progress`."""
         if self.callback is not None and says_stop(self.callback(progress)):
             return True
         self._best = min(self._best, float(np.max(progress.gap / np.maximum(progress.scale, 1e-300))))
-        due = len(self._gaps) < 2 and progress.passes >= self.looks[len(self._gaps)]
+        due = len(self._judged) < 2 and progress.passes >= self.looks[len(self._judged)]
         if not due or self._best <= self.tol:
             return False
-        self._gaps.append(self._best)
-        if len(self._gaps) == 1:
+        self._judged.append((progress.passes, self._best))
+        if len(self._judged) == 1:
             slow = self._best > HOPELESS
         else:
-            fallen = math.log(self._gaps[0] / self._best)
-            left = math.log(self._best / self.tol) if self.tol > 0 else math.inf
-            slow = left * (self.looks[1] - self.looks[0]) > self.worth * fallen
+            (first, high), (last, low) = self._judged
+            left = math.log(low / self.tol) if self.tol > 0 else math.inf
+            slow = left * (last - first) > PATIENCE * self.worth * math.log(high / low)
         if slow:
             self.why = f"over the samples the gap was {self._best:.1g} P(0) after {progress.passes:.0f} passes"
         return slow

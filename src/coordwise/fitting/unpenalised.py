@@ -9,6 +9,7 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 
+from coordwise.blas import one_blas_thread
 from coordwise.fitting.active_set import ActiveSet
 from coordwise.fitting.gram import centered_moments
 from coordwise.fitting.model import Candidate, LinearModel
@@ -208,7 +209,8 @@ def nonnegative(model: LinearModel, *, most: float, late: Callable[[], bool] | N
     rounds = 1
     for k in range(model.outputs):
         search = ActiveSet(G, m[:, k])
-        search.solve(model.penalty, most=most, late=late)
+        with one_blas_thread(model.d):
+            search.solve(model.penalty, most=most, late=late)
         w[:, k], rounds = search.w, max(rounds, search.rounds)
     c = means - shift @ w if model.intercept else np.zeros(model.outputs)
     norms = model.columns.norms(None, False)

@@ -29,7 +29,7 @@ from coordwise.validation import FloatArray
 
 __all__ = ["FIRST", "many_used", "nearest", "outside", "working_sets"]
 
-FIRST, BEGIN = 100, 150  # features of the first working set; and in dense data
+FIRST, BEGIN = 100, 150  # features of a working set at least; and for the squared loss on dense data
 FULL = 0.8  # of a working set in use: it was too small
 EXACT = 450  # features up to which the squared loss is solved exactly, from a Gram matrix
 SHARE = 0.3  # of the features outside of the penalty: how many are used at the end
@@ -56,7 +56,7 @@ def working_sets(
     inner = np.full(model.outputs, INNER)
     squared, dense, first = model.loss.name == "squared", not sp.issparse(model.A), start is None
     many = descent.watched = first and squared and many_used(model, outside(model, v), tol)
-    least = BEGIN if dense else FIRST
+    least = BEGIN if squared and dense else FIRST
     yield best
     while len(todo := np.flatnonzero(best.gap > tol * model.scale)) and not descent.spent:
         for k in todo:
@@ -80,7 +80,7 @@ def working_sets(
             w[which, k] = reached.w[:, 0]
         found, v = model.certified(w)
         if first and dense and squared:
-            used = np.count_nonzero(w, axis=0).max() + SHARE * outside(model, v)
+            used = np.count_nonzero(w, axis=0).max() + SHARE * outside(model, np.where(w == 0, v, 0.0))
             many = descent.watched = _too_many(model, float(used), tol)
         first = False
         slow = found.gap[todo] > best.gap[todo] / 2

@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from coordwise.blas import one_scipy_thread
 from coordwise.linalg.following import Ending
 from coordwise.linalg.products import Products
 from coordwise.linalg.request import Limits, answer, matrix_of, request_of
@@ -31,7 +30,6 @@ __all__ = ["solve"]
 METHODS = ("auto", "kaczmarz", "acdm", "nuacdm", "cgls", "direct")
 
 
-@one_scipy_thread()
 def solve(
     A: Any,
     b: Any,

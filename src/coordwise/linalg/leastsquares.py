@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from coordwise.blas import one_scipy_thread
 from coordwise.kernels import Run, Shape, Terms
 from coordwise.linalg.conjugate import cgls
 from coordwise.linalg.direct import factorised
@@ -29,7 +28,6 @@ UNEVEN = 30.0  # columns by coordinate steps, which do not mind, where their nor
 SHORT = 128  # sides up to which a dense matrix is factorised
 
 
-@one_scipy_thread()
 def lstsq(
     A: Any,
     b: Any,

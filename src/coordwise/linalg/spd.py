@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from coordwise.blas import one_scipy_thread
 from coordwise.linalg.conjugate import Iterate, cg
 from coordwise.linalg.following import Ending, follow, result_of
 from coordwise.linalg.products import Products
@@ -24,7 +23,6 @@ SEVERAL = 16  # products of cg that two more for the question whether A is symme
 METHODS = ("auto", "nuacdm", "acdm", "gauss_seidel", "cg")
 
 
-@one_scipy_thread()
 def spd_solve(
     A: Any,
     b: Any,
