@@ -293,3 +293,42 @@ def test_singular_hessians_have_a_direction():
     g = H @ rng.standard_normal(9)
     found = module.direction(H, g)
     np.testing.assert_allclose(H @ found, g, atol=1e-9)
+
+
+def separable(n=600, d=200):
+    """A model whose samples bend and unbend from Newton step to Newton step."""
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((n, d))
+    for j in range(1, d):
+        A[:, j] = 0.7 * A[:, j - 1] + np.sqrt(0.51) * A[:, j]
+    b = np.sign(A[:, ::10] @ rng.standard_normal(len(A[0, ::10])))
+    return LinearModel(cw.ERM(A, b, loss="squared_hinge", lam=1e-5), False)
+
+
+def test_steps_that_lead_nowhere_are_left_for_the_samples(monkeypatch):
+    model = separable()
+    found = fit(model, tol=1e-6, strategy="newton", max_passes=1e4)
+    assert found.converged
+    assert found.strategy.startswith("dual: ")
+    assert found.gap[0] <= 1e-6 * found.scale[0]
+    monkeypatch.setattr("coordwise.fitting.trial.FIRST", 1000)
+    alone = fit(model, tol=1e-6, strategy="newton", max_passes=1e4)
+    assert alone.strategy == "newton: as asked"
+    steps = int(found.strategy.split()[1])
+    assert steps < 0.5 * alone.iterations
+    if alone.converged:
+        np.testing.assert_allclose(found.value, alone.value, atol=1e-6 * model.scale[0])
+
+
+@pytest.mark.parametrize("allowed", [5, 12, 20, 60])
+def test_few_passes_are_kept_where_steps_lead_nowhere(allowed):
+    found = fit(separable(), tol=1e-9, strategy="newton", max_passes=allowed)
+    assert found.passes <= allowed + 2
+    assert np.isfinite(found.gap[0])
+
+
+def test_newtons_method_goes_on_where_the_samples_are_no_better(monkeypatch):
+    monkeypatch.setattr("coordwise.fitting.runners.passes_of_a_step", lambda model: 0.01)
+    found = fit(separable(), tol=1e-6, strategy="newton", max_passes=1e4)
+    assert found.strategy == "newton: as asked"
+    assert found.iterations > 20

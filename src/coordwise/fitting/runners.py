@@ -22,9 +22,9 @@ from coordwise.fitting.newton import FEW, newton
 from coordwise.fitting.proximal import Descent
 from coordwise.fitting.rough import Rough, rough_start
 from coordwise.fitting.secant import Secant
-from coordwise.fitting.semismooth import Semismooth
-from coordwise.fitting.strategies import may_be_newton, passes_of_newton
-from coordwise.fitting.trial import Trial
+from coordwise.fitting.semismooth import Semismooth, has_straight_parts
+from coordwise.fitting.strategies import may_be_newton, passes_of_a_step, passes_of_newton
+from coordwise.fitting.trial import Trial, while_falling
 from coordwise.fitting.unpenalised import nonnegative, unpenalised
 from coordwise.fitting.working import working_sets
 from coordwise.methods import Method
@@ -146,7 +146,22 @@ def _newton(model: LinearModel, options: Options) -> Outcome:
         return replace(outcome, status=Status.DIVERGED) if gone.any() else outcome
     rough = Rough() if options.start is not None else rough_start(model, seed_of(options.random_state))
     steps = newton(model, options.tol, start=options.start, w=rough.w, t=rough.t)
-    return replace(_follow(model, options, steps, min(options.max_passes, 200)), part=rough.passes)
+    most = min(options.max_passes, 200)
+    if not has_straight_parts(model):
+        return replace(_follow(model, options, steps, most), part=rough.passes)
+    first = _follow(model, options, while_falling(model, steps, options.tol), most)
+    if first.status is not Status.MAX_PASSES or first.steps >= most:
+        return replace(first, part=rough.passes)
+    # Samples bend and unbend from step to step, as they do where they can be separated: that is easy for the dual.
+    allowed = min(options.max_passes - first.steps, (most - first.steps) * passes_of_a_step(model))
+    second = _dual(model, replace(options, start=first.found, max_passes=allowed))
+    found, spent = second.found.better(first.found), rough.passes + second.passes
+    left = min(most, options.max_passes - second.passes) - first.steps
+    if second.status is not Status.MAX_PASSES or left <= 0:
+        why = f"dual: {first.steps} steps of Newton's method led nowhere"
+        return replace(second, found=found, steps=first.steps, part=spent, strategy=why)
+    last = _follow(model, options, newton(model, options.tol, start=found), left)
+    return replace(last, steps=first.steps + last.steps, part=spent)
 
 
 def _interior(model: LinearModel, options: Options) -> Outcome:

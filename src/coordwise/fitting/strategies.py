@@ -21,6 +21,7 @@ __all__ = [
     "may_be_interior",
     "may_be_krylov",
     "may_be_newton",
+    "passes_of_a_step",
     "passes_of_newton",
 ]
 
@@ -101,10 +102,10 @@ def passes_of_newton(model: LinearModel, tol: float) -> float:
     It takes two steps and one more for every second digit. Rows with many entries make Gram matrices costly. With an
     intercept, which takes several runs over the samples, half of it counts.
     """
-    return (STEPS + MORE * _digits(tol)) * _passes_of_a_step(model) / (2 if model.intercept else 1)
+    return (STEPS + MORE * _digits(tol)) * passes_of_a_step(model) / (2 if model.intercept else 1)
 
 
-def _passes_of_a_step(model: LinearModel) -> float:
+def passes_of_a_step(model: LinearModel) -> float:
     """What a Newton step costs, in passes over the samples."""
     lengths = model.problem.rows("rows").lengths.astype(np.float64)
     entries = lengths.sum()
@@ -120,9 +121,9 @@ def _over_samples_first(model: LinearModel, tol: float) -> bool:
     Not the latter with an intercept, whose runs nobody counts before.
     """
     if model.intercept:
-        return _passes_of_a_step(model) >= 2 * TRIAL
+        return passes_of_a_step(model) >= 2 * TRIAL
     expected = SHARE * model.passes_over_samples() * _digits(tol) * math.log(10)
-    return _passes_of_a_step(model) >= TRIAL or CLEARLY * expected < passes_of_newton(model, tol)
+    return passes_of_a_step(model) >= TRIAL or CLEARLY * expected < passes_of_newton(model, tol)
 
 
 def _digits(tol: float) -> float:

@@ -1,20 +1,23 @@
-"""Whether steps over the samples are worth going on with, where a method with Gram matrices could take over."""
+"""Whether steps are worth going on with: those over the samples, or those with Gram matrices that could take over."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from coordwise.fitting.model import Candidate, LinearModel
 from coordwise.recording import Progress, says_stop
 
-__all__ = ["Trial"]
+__all__ = ["Trial", "while_falling"]
 
 SOON, LATER = 4, 8  # passes after which it is judged
 HOPELESS = 0.3  # relative gap after the first of them
 WORTH = 24.0  # passes: about what an interior-point method takes
 PATIENCE = 1.4  # times that: steps over the samples become faster
+FIRST, LAST = 10, 4  # Newton steps before they are judged, and that they are judged by
+MANY = 30  # more of them than so many are too many
 
 
 class Trial:
@@ -64,3 +67,15 @@ class Trial:
         if slow:
             self.why = f"over the samples the gap was {self._best:.1g} P(0) after {progress.passes:.0f} passes"
         return slow
+
+
+def while_falling(model: LinearModel, rounds: Iterator[Candidate], tol: float) -> Iterator[Candidate]:
+    """Rounds of Newton's method, as long as those that are left, going by the last ones, are not too many."""
+    gaps: list[float] = []
+    for found in rounds:
+        yield found
+        gaps.append(float(np.max(found.gap / np.maximum(model.scale, 1e-300))))
+        if len(gaps) > FIRST and 0 < tol < gaps[-1] < np.inf:
+            fallen = math.log(gaps[-1 - LAST] / gaps[-1]) / LAST
+            if math.log(gaps[-1] / tol) > MANY * fallen:
+                return
