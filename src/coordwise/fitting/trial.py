@@ -70,12 +70,21 @@ class Trial:
 
 
 def while_falling(model: LinearModel, rounds: Iterator[Candidate], tol: float) -> Iterator[Candidate]:
-    """Rounds of Newton's method, as long as those that are left, going by the last ones, are not too many."""
+    """Rounds of Newton's method, unless those that are left, going by the last ones, are too many for the dual.
+
+    It is good at losses of which fewer bend than there are features, while Newton steps are hardly determined by these.
+    """
     gaps: list[float] = []
     for found in rounds:
         yield found
         gaps.append(float(np.max(found.gap / np.maximum(model.scale, 1e-300))))
         if len(gaps) > FIRST and 0 < tol < gaps[-1] < np.inf:
             fallen = math.log(gaps[-1 - LAST] / gaps[-1]) / LAST
-            if math.log(gaps[-1] / tol) > MANY * fallen:
+            if math.log(gaps[-1] / tol) > MANY * fallen and _bent(model, found) <= model.d:
                 return
+
+
+def _bent(model: LinearModel, found: Candidate) -> int:
+    """Losses with a curvature, in the output that has most of them."""
+    curvatures = model.loss.second_derivative(model.scores(found.w, found.c), model.b, 1.0)
+    return int(np.count_nonzero(curvatures, axis=0).max())
