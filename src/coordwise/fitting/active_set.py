@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +55,7 @@ class ActiveSet:
         self.block = np.empty((0, 0))
         self.rounds = 0
         self._matrix: Matrix | None = None
+        self._known: tuple[Any, float, FloatArray | None] = None, 0.0, None  # coordinates, l2, and the factor
         self._noise = 1e-14 * float(np.max(np.abs(m), initial=0.0))
 
     def begin(self, w: FloatArray) -> None:
@@ -206,14 +208,25 @@ class ActiveSet:
         """The minimiser on the span of the active coordinates, for their signs."""
         if not len(self.active):
             return self.m[:0]
-        right, own = self.m[self.active] - l1 * self.signs, np.diagonal(self.block)
+        factor = self._factor(l2)
+        if factor is None:
+            return None
+        found = dpotrs(factor, self.m[self.active] - l1 * self.signs, lower=1)[0]
+        return found if np.all(np.isfinite(found)) else None
+
+    def _factor(self, l2: float) -> FloatArray | None:
+        """Of the active coordinates' system; the last one if these are the same, as they are for the next l1 alone."""
+        known, at, factor = self._known
+        if known is self.active and at == l2:
+            return factor
+        own = np.diagonal(self.block)
         for ridge in (0.0, 1e-11, 1e-8):  # along a direction that changes nothing but |w|_1, a step far enough
             H = self.block.copy().T  # in Fortran's order
             H.ravel("F")[:: len(H) + 1] += l2 + ridge * own
             factor, wrong = dpotrf(H, lower=1, clean=0, overwrite_a=1)
             if not wrong and np.all(np.diagonal(factor) ** 2 > 1e-13 * (own + l2)):
-                found = dpotrs(factor, right, lower=1)[0]
-                return found if np.all(np.isfinite(found)) else None
+                self._known = self.active, l2, factor
+                return factor
         return None
 
     def _move(self, target: FloatArray, penalty: ElasticNet) -> int:

@@ -147,7 +147,7 @@ def _newton(model: LinearModel, options: Options) -> Outcome:
     rough = Rough() if options.start is not None else rough_start(model, seed_of(options.random_state))
     steps = newton(model, options.tol, start=options.start, w=rough.w, t=rough.t)
     most = min(options.max_passes, 200)
-    if not has_straight_parts(model):
+    if not (has_straight_parts(model) and model.loss.shape.mirrored):
         return replace(_follow(model, options, steps, most), part=rough.passes)
     first = _follow(model, options, while_falling(model, steps, options.tol), most)
     if first.status is not Status.MAX_PASSES or first.steps >= most:
