@@ -385,9 +385,9 @@ def main() -> None:
         by_fitting(args, "Elastic nets", BOTH, rows, tol)
     rows = lassos("news20 normalised", A, b) + lassos("news20 raw", *news20(False))
     by_fitting(args, "Few of many features", SPARSE, rows)
-    rows = [
-        row for shape in ((3000, 400), (3000, 800)) for row in lassos("{} x {}".format(*shape), *correlated(*shape))
-    ]
+    rows = lassos("w8a", w8a.A, w8a.b)
+    for n, d in ((3000, 400), (3000, 800), (300, 900)):
+        rows += lassos(f"{n} x {d}", *correlated(n, d))
     by_fitting(args, "Gram matrices and l1", SETS, rows)
     dense, targets = correlated(3000, 400)
     some = rows_of("3000 x 400", dense, np.sign(targets), ("logistic", "squared_hinge", "hinge"), (1.0, 1e-2))
