@@ -151,24 +151,27 @@ def test_a_few_steps_before_a_gram_matrix_tell_whether_they_are_enough():
     rng = np.random.default_rng(4)
     A, b = rng.standard_normal((300, 900)), rng.standard_normal(300)
     even = LinearModel(cw.ERM(A, b, penalty=cw.penalties.L2(1e-3)), False)
-    uneven = LinearModel(cw.ERM(A * np.logspace(0, -4, 900), b, penalty=cw.penalties.L2(1e-9)), False)
+
+    def uneven():
+        return LinearModel(cw.ERM(A * np.logspace(0, -4, 900), b, penalty=cw.penalties.L2(1e-9)), False)
+
     few = LinearModel(cw.ERM(A[:60], b[:60], penalty=cw.penalties.L2(1e-3)), False)
-    for model, loose, tight in ((even, "krylov", "gram"), (uneven, "gram", "gram"), (few, "gram", "gram")):
+    for model, loose, tight in ((even, "krylov", "gram"), (uneven(), "gram", "gram"), (few, "gram", "gram")):
         assert choose(model)[0] == "gram"
         for tol, name in ((1e-2, loose), (1e-14, tight)):
             found = fit(model, tol=tol)
             assert found.converged
             assert found.strategy.startswith(name)
             assert found.passes <= 30
-    stopped = fit(uneven, tol=1e-12, callback=lambda p: True)
+    stopped = fit(uneven(), tol=1e-12, callback=lambda p: True)
     assert stopped.status is Status.STOPPED
     assert stopped.strategy.startswith("krylov")
-    assert fit(uneven, tol=1e-12, time_limit=0.0).status is Status.TIME_LIMIT
-    at_once = fit(uneven, tol=1e-12, max_passes=2)  # which is less than the steps would take
+    assert fit(uneven(), tol=1e-12, time_limit=0.0).status is Status.TIME_LIMIT
+    at_once = fit(uneven(), tol=1e-12, max_passes=2)  # which is less than the steps would take
     assert at_once.converged
     assert at_once.passes <= 2
-    whole = fit(uneven, tol=1e-12)
-    assert fit(uneven, tol=1e-11, start=whole.candidate).converged
+    whole = fit(uneven(), tol=1e-12)
+    assert fit(uneven(), tol=1e-11, start=whole.candidate).converged
     targets = np.stack([b, np.zeros(300), A[:, 0]], axis=1)
     several = fit(LinearModel(cw.ERM(A, targets, penalty=cw.penalties.L2(1e-3)), True), tol=1e-4)
     assert several.converged
@@ -183,6 +186,31 @@ def test_fits_of_a_path_share_a_gram_matrix_instead():
     assert alone.strategy.startswith("krylov")
     several = list(path(model, [cw.penalties.L2(1e-2), cw.penalties.L2(1e-3)], tol=1e-2))
     assert all(found.converged and found.strategy.startswith("gram") for found in several)
+
+
+@pytest.mark.parametrize("shape", [(600, 400), (400, 600)], ids=["tall", "wide"])
+def test_dense_data_with_many_features_and_samples(monkeypatch, shape):
+    """Sparse data of that size never get a Gram matrix; dense ones if steps would cost more, and keep it."""
+    for module in ("strategies", "fit"):
+        monkeypatch.setattr(f"coordwise.fitting.{module}.FEW", 100)
+    rng = np.random.default_rng(4)
+    A, b = rng.standard_normal(shape) * np.logspace(0, -1, shape[1]), rng.standard_normal(shape[0])
+    model = LinearModel(cw.ERM(A, b, penalty=cw.penalties.L2(1e-4)), True)
+    assert choose(model)[0] == "gram"
+    assert choose(LinearModel(cw.ERM(sp.csr_array(A), b, penalty=cw.penalties.L2(1e-4)), True))[0] == "krylov"
+    loose, tight, again = path(model, [cw.penalties.L2(l2) for l2 in (1.0, 1e-8, 1.0)], tol=1e-6)
+    assert loose.strategy.startswith("krylov")
+    assert tight.strategy.startswith("gram")
+    assert again.strategy.startswith("gram")
+    assert all(found.converged for found in (loose, tight, again))
+    np.testing.assert_allclose(loose.value, again.value, atol=1e-6 * float(model.scale[0]))
+
+
+def test_looks_become_rarer():
+    steps = []
+    for _ in krylov(model_of(1e-9, n=300, d=200), 1e-12, steps=steps, first=3, most=90):
+        pass
+    assert steps == [3, 6, 12, 24, LOOK, 90 - 70]
 
 
 def test_krylov_spaces_take_over_where_a_gram_matrix_has_no_factor(monkeypatch):

@@ -8,7 +8,7 @@ import coordwise as cw
 from coordwise.fitting.fit import fit
 from coordwise.fitting.model import LinearModel
 from coordwise.fitting.newton import newton
-from coordwise.fitting.rough import BRIEF, CURVED, EACH, ENOUGH, PART, WORTH, _shortened, rough_start, spread
+from coordwise.fitting.rough import BRIEF, CURVED, DENSE, EACH, ENOUGH, PART, WORTH, _shortened, rough_start, spread
 
 
 @pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
@@ -23,17 +23,22 @@ def test_a_rough_start_saves_steps(loss):
     assert fit(model, tol=1e-6, strategy="newton").passes == pytest.approx(rough - 1 + passes)
 
 
-@pytest.mark.parametrize("dense", [False, True], ids=["few entries", "many entries"])
-def test_a_rough_start_looks_at_some_of_very_many_samples(monkeypatch, dense):
-    """Of samples with few entries at one in PART, unless that is less than CURVED per feature."""
+@pytest.mark.parametrize("kind", ["few entries", "dense", "many features"])
+def test_a_rough_start_looks_at_some_of_very_many_samples(monkeypatch, kind):
+    """Of samples with few entries, or few features in all, at one in PART, or at CURVED a feature."""
     monkeypatch.setattr("coordwise.fitting.rough.ENOUGH", 2500)
     monkeypatch.setattr("coordwise.fitting.rough.CURVED", 60)  # 100 would be all of 2500
     assert ENOUGH > 2500
     A, b = rare_features()
     assert A.nnz <= BRIEF * 4000
-    model = LinearModel(cw.ERM(A.toarray() if dense else A, b, loss="logistic", lam=1e-6), False)
+    assert A.shape[1] <= DENSE
+    if kind != "few entries":
+        A = A.toarray()
+    if kind == "many features":
+        A = np.hstack([A, np.zeros((4000, DENSE))])
+    model = LinearModel(cw.ERM(A, b, loss="logistic", lam=1e-6), False)
     w, _, passes = rough_start(model, 0)
-    assert passes == pytest.approx((2500 if dense else max(2500 // PART, 60 * 30)) / 4000)
+    assert passes == pytest.approx((2500 if kind == "many features" else max(2500 // PART, 60 * 30)) / 4000)
     assert np.all(model.from_primal(w).value < model.scale)
     other, *_ = rough_start(model, 1)
     assert np.any(w != other)

@@ -98,7 +98,8 @@ def fit(
     check_applies(model, name)
     may_be_other = {"dual": lambda m: may_be_interior(m) or may_be_newton(m), "gram": may_be_krylov}
     tried = strategy == "auto" and name in may_be_other and may_be_other[name](model)
-    tried = tried and (alone or name != "gram")
+    shared = (not alone and min(model.n, model.d) <= FEW) or {"moments", "kernel"} & model.shared.keys()
+    tried = tried and not (name == "gram" and shared)  # a matrix that serves others too, or is there
     by_blas = not sp.issparse(model.A) and (name in ("gram", "newton", "interior") or (name == "dual" and tried))
     by_blas = by_blas and not (model.d <= min(FEW, model.n) and by_kernel(model.A, options.threads))
     if by_blas:  # its threads and ours would be in each other's way: they spin

@@ -29,7 +29,7 @@ from coordwise.validation import FloatArray
 
 __all__ = ["FIRST", "GRAM", "LOOK", "krylov", "worth_it", "worth_trying"]
 
-LOOK = 25  # steps between certificates, which cost as much as one
+LOOK = 25  # steps between certificates at most, which cost as much as one
 FIRST, GRAM = 3, 30  # steps that tell whether it is worth going on; columns or rows in a dense Gram matrix per step
 FEW, EVEN, WORTH = 2.0, 8.0, 3.0  # see `worth_it`
 ROOT = 0.5  # power of the diagonal that preconditions
@@ -48,9 +48,9 @@ def krylov(
 ) -> Iterator[Candidate]:
     """Minimise P(w, c) for the squared loss and an l2 penalty, from `start` or from zeros, all outputs side by side.
 
-    Yields the best candidate at the start, after `first` steps and every `LOOK` steps from then on, until every gap is
-    <= tol * scale, `most` steps were taken, or rounding errors stop the gaps from falling. What was taken before each
-    of them is appended to `steps`.
+    Yields the best candidate at the start, after `first` steps, and from then on after twice as many as the last time,
+    at most `LOOK`: until every gap is <= tol * scale, `most` steps were taken, or rounding errors stop the gaps from
+    falling. What was taken before each of them is appended to `steps`.
     """
     best = model.from_dual(np.zeros_like(model.b)) if start is None else model.recertified(start)
     yield best
@@ -61,7 +61,7 @@ def krylov(
     while (active := best.gap > tol * model.scale).any() and left > 0:
         run.keep(active)
         taken = run.advance(0.9 * tol * model.scale[active], int(min(count, left)))
-        count, left = LOOK, left - taken
+        count, left = min(2 * count, LOOK), left - taken
         if steps is not None:
             steps.append(taken)
         w[:, active], y[:, active] = run.weights, run.dual_variables

@@ -4,9 +4,10 @@ Far from the solution a Newton step is short (for the logistic loss it moves sco
 matrix. With an l2 of about the size of the samples, |a_i|^2 / W, a pass of exact steps over these contracts by a
 constant factor whatever the data are, and what it reaches is a better point to begin from than 0 for all smaller l2.
 
-Samples with few entries have Gram matrices that cost no more than such a pass. There a part of them has to do, with a
-smaller l2, on the logistic loss the smaller the fewer of them a feature has: a strong one would leave rare features
-where they are. Where w comes out too long, it is made shorter.
+Samples with few entries (dense ones: with not so few, since their Gram matrices are vectorised) have Gram matrices that
+cost no more than such a pass. There a part of them has to do, with a smaller l2, on the logistic loss the smaller the
+fewer of them a feature has: a strong one would leave rare features where they are. Where w comes out too long, it is
+made shorter.
 """
 
 from __future__ import annotations
@@ -27,9 +28,10 @@ from coordwise.validation import FloatArray
 __all__ = ["Rough", "exact_steps", "rough_start"]
 
 STRONGER = 10.0  # times the root mean square of |a_i|^2 / W: rare large samples would have their features all wrong
-FLATTER = 5.0  # the same for the logistic loss, whose curvature is a quarter at most
+FLATTER, BRIEFLY = 5.0, 1.25  # the same for the logistic loss, whose curvature is a quarter at most; of a part of them
 ENOUGH = 200_000  # samples; of more, so many are drawn
-BRIEF, PART = 16, 4  # entries of a sample that are few; then one sample in so many
+BRIEF, DENSE = 16, 64  # entries of a sample that are few; of a dense one
+PART = 8  # then one sample in so many
 EACH, CURVED = 60, 100  # but so many per feature; for the logistic loss, whose Newton steps cost more
 MANY = 500  # samples per feature that are many: with fewer, the l2 of logistic losses goes like their root
 WORTH = 2_000  # samples from which on it costs less than the Newton steps it saves
@@ -47,7 +49,7 @@ def rough_start(model: LinearModel, seed: int) -> Rough:
     """Where to begin."""
     if model.n < WORTH:
         return Rough()
-    brief = sp.issparse(model.A) and model.problem.rows("rows").nnz <= BRIEF * model.n
+    brief = model.problem.rows("rows").nnz <= BRIEF * model.n if sp.issparse(model.A) else model.d <= DENSE
     steps = min(model.n, ENOUGH)
     if brief:
         steps = min(max(steps // PART, (CURVED if model.loss.shape.logistic else EACH) * model.d), steps)
@@ -61,7 +63,7 @@ def rough_start(model: LinearModel, seed: int) -> Rough:
     if not model.loss.shape.logistic:
         stronger = STRONGER * steps / min(model.n, ENOUGH)
     else:
-        stronger = FLATTER / PART * min(math.sqrt(steps / (MANY * model.d)), 1.0) if brief else FLATTER
+        stronger = BRIEFLY * min(math.sqrt(steps / (MANY * model.d)), 1.0) if brief else FLATTER
     l2 = max(model.penalty.l2, stronger * size / some.total)
     if not 1e-100 < l2 < 1e100:
         return Rough()

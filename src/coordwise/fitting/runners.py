@@ -189,11 +189,14 @@ def _krylov_first(model: LinearModel, options: Options) -> Outcome:
     with one_blas_thread():
         rounds = krylov(model, options.tol, start=options.start, steps=steps, first=FIRST, most=left)
         first = _follow(model, options, rounds, 1, lambda: sum(steps))
-        while first.status is Status.MAX_PASSES and first.steps > 0 and sum(steps) < enough:
+        before = 1.0  # the relative gap of zeros
+        while first.status is Status.MAX_PASSES and first.steps > 0:
             error = float(np.max(first.found.gap / np.maximum(model.scale, 1e-300)))
-            fallen = -math.log(max(error, 1e-300)) if error < 1 else 0.0
-            if fallen == 0 or -math.log(max(options.tol, 1e-300)) / fallen * sum(steps) > enough:
+            fallen = math.log(before / error) if 0 < error < before else 0.0
+            away = math.log(max(error, 1e-300) / max(options.tol, 1e-300))
+            if fallen == 0 or sum(steps) + away / fallen * steps[-1] > enough:
                 break
+            before = error
             first = _follow(model, options, itertools.chain([first.found], rounds), 1, lambda: sum(steps))
     model.problem.threads = threads
     if first.status is not Status.MAX_PASSES:

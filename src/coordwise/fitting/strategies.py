@@ -37,7 +37,7 @@ PASSES = 3  # over the entries in each of them
 SHARE = 0.45  # of the passes that Theorem 5.1 asks for: what steps over the samples were seen to take
 CLEARLY = 2.0  # how much less these have to cost to be chosen
 TRIAL = 12  # passes that are tried in any case if they cost no more than a Newton step, or half one with an intercept
-MOST = 10_000  # features whose dense Gram matrix fits into memory, where there is no other way
+MOST = 10_000  # features (or samples) whose dense Gram matrix fits into memory, where the data are no smaller
 
 
 def choose(model: LinearModel, tol: float = 1e-4) -> tuple[str, str]:
@@ -48,10 +48,11 @@ def choose(model: LinearModel, tol: float = 1e-4) -> tuple[str, str]:
         if penalty.positive:
             return "gram", "least squares over w >= 0: one Gram matrix"
         return "newton", "no penalty: Newton's method in the space of the features"
-    if loss.name == "squared" and d <= FEW and (n >= d or not plain):
+    if loss.name == "squared" and not plain and d <= FEW:
         return "gram", f"squared loss with {d} <= {FEW} features: one Gram matrix"
-    if loss.name == "squared" and plain and n <= FEW:
-        return "gram", f"squared loss with {n} <= {FEW} samples: one Gram matrix"
+    if loss.name == "squared" and plain and min(n, d) <= (most := FEW if sp.issparse(model.A) else MOST):
+        what = f"{d} <= {most} features" if n >= d else f"{n} <= {most} samples"
+        return "gram", f"squared loss with {what}: one Gram matrix"
     if loss.name == "squared" and plain and worth_it(model):
         return "krylov", "squared loss and an l2 penalty: Krylov spaces, for samples and features at once"
     if loss.gamma > 0 and plain and _few_features(model):
@@ -120,10 +121,11 @@ def _over_samples_first(model: LinearModel, tol: float) -> bool:
 
     Not the latter with an intercept, whose runs nobody counts before.
     """
+    step = passes_of_a_step(model)
     if model.intercept:
-        return passes_of_a_step(model) >= 2 * TRIAL
-    expected = SHARE * model.passes_over_samples() * _digits(tol) * math.log(10)
-    return passes_of_a_step(model) >= TRIAL or CLEARLY * expected < passes_of_newton(model, tol)
+        return step >= 2 * TRIAL
+    allowed = passes_of_newton(model, tol) / (CLEARLY * SHARE * _digits(tol) * math.log(10))
+    return step >= TRIAL or (allowed > 1 and model.passes_over_samples() < allowed)  # an e-fold takes 1 at least
 
 
 def _digits(tol: float) -> float:
