@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -126,9 +127,11 @@ class LinearModel:
             self.shared["weighted"] = Gram(self.A, self.intercept, self.problem.threads, self.problem.rows)
         return self.shared["weighted"]
 
-    def hessian(self, curvature: FloatArray) -> FloatArray:
-        """(1/W) A' diag(curvature) A + l2 I, with a row and a column for the intercept."""
-        hessian = self.weighted(curvature)
+    def hessian(self, curvature: FloatArray, gram: Callable[[FloatArray], FloatArray] | None = None) -> FloatArray:
+        """(1/W) A' diag(curvature) A + l2 I, with a row and a column for the intercept; `gram` may be another way to
+        the Gram matrix than `weighted`.
+        """
+        hessian = (self.weighted if gram is None else gram)(curvature)
         hessian /= self.total
         np.einsum("ii->i", hessian)[: self.d] += self.penalty.l2
         if self.intercept:

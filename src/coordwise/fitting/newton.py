@@ -10,6 +10,7 @@ import numpy as np
 import scipy.linalg
 
 from coordwise.fitting.model import Candidate, LinearModel, lower_of
+from coordwise.fitting.weighted import Changing
 from coordwise.lines import flattest, halved
 from coordwise.validation import FloatArray
 
@@ -27,7 +28,7 @@ FALL = 1e3  # times the goal: what a step may gain for its dual variables to be 
 NEAR = 1e-3  # the same, times P(0, 0), where nothing else leads to a gap
 NOTHING = 1e-6  # times the goal: what rounding errors may change
 MENDABLE, MENDS = 100.0, 3  # times the goal: a gap that dual variables are mended for; how often at most
-ROOM = 2**24  # numbers in the factors of all outputs that are kept for that
+ROOM = 2**24  # numbers in the factors of all outputs that are kept for that, or in the Gram matrices that are
 
 
 def newton(
@@ -240,7 +241,9 @@ class _Output:
 
     def __init__(self, model: LinearModel, k: int, tol: float, *, rough: bool) -> None:
         self.model, self.k, self.terms = model, k, model.terms(k)
-        mends = model.loss.shape.logistic and model.outputs * model.d**2 <= ROOM
+        room = model.outputs * model.d**2 <= ROOM
+        mends = model.loss.shape.logistic and room
+        self.gram = Changing(model.weighted) if room and not mends else model.weighted
         self.near = MOST * tol * model.scale[k] if mends else -math.inf  # what a step may gain for y to be mended
         self.ends = None if model.loss.shape.logistic else model.loss.domain(model.b[:, k : k + 1], model.s)
         self.rough = rough  # whether it began far from the solution, but not at 0, where no sample is on a side
@@ -310,7 +313,7 @@ class _Output:
         return taken(quadratic, full, slope, length, there)
 
     def _model(self, curvature: FloatArray) -> _Quadratic:
-        return _Quadratic(curvature, factored(self.model.hessian(curvature)))
+        return _Quadratic(curvature, factored(self.model.hessian(curvature, self.gram)))
 
 
 def aimed(t: FloatArray, y: FloatArray) -> FloatArray:

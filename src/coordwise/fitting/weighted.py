@@ -11,11 +11,13 @@ import scipy.sparse as sp
 from coordwise.rows import Rows
 from coordwise.validation import FloatArray
 
-__all__ = ["Gram", "by_kernel"]
+__all__ = ["Changing", "Gram", "by_kernel"]
 
 DENSE = 0.3  # share of entries above which a sparse matrix is cheaper as a dense one
 NARROW, WIDE = 128, 1000  # columns of a dense matrix: up to where the kernel is faster, with one thread or with several
 BLOCK = 4096  # rows of a dense matrix that BLAS gets at once
+SOME = 0.5  # of the samples with a weight: if no more than these have another one than before, only they are looked at
+LOST = 1e-6  # of what a column had: if less than this is left, what rounding errors are in it is too much
 
 
 class Gram:
@@ -63,6 +65,38 @@ class Gram:
             else:
                 gram += part.T @ (s * part)
         return gram
+
+
+class Changing:
+    """Weighted Gram matrices one after the other, each from the last one and the samples whose weights are others now.
+
+    On losses with straight parts the curvatures change at the samples that a step leads across a bend, and these are
+    ever fewer. What is taken away leaves rounding errors behind: where these would matter, the matrix is made anew.
+    """
+
+    def __init__(self, gram: Gram) -> None:
+        self.gram = gram
+        self._weights: FloatArray | None = None
+        self._matrix = self._size = np.zeros(0)  # and the most that its diagonal was
+
+    def __call__(self, weights: FloatArray) -> FloatArray:
+        """A matrix of its own, as that of `Gram`."""
+        if not self._changed(weights):
+            self._matrix = self.gram(weights)
+            self._size = np.diagonal(self._matrix).copy()
+        self._weights = weights.copy()
+        return self._matrix.copy()
+
+    def _changed(self, weights: FloatArray) -> bool:
+        if self._weights is None:
+            return False
+        change = weights - self._weights
+        if np.count_nonzero(change) > SOME * np.count_nonzero(weights):
+            return False
+        self._matrix += self.gram(change)
+        left = np.diagonal(self._matrix)
+        self._size = np.maximum(self._size, left)
+        return bool(np.all(left >= LOST * self._size))
 
 
 def by_kernel(A: Any, threads: int) -> bool:
