@@ -33,6 +33,7 @@ FIRST, BEGIN = 100, 150  # features of a working set at least; and for the squar
 FULL = 0.8  # of a working set in use: it was too small
 EXACT = 450  # features up to which the squared loss is solved exactly, from a Gram matrix
 SHARE = 0.3  # of the features outside of the penalty: how many are used at the end
+TIMES, LARGEST = 3.0, 300  # how many times these the first working set has, of sparse data; and at most
 COSTLY = 12.0  # times the stored entries: multiplications in a factor of what is used that are too many
 FINE = 1e-12  # tolerances that steps on all features meet, whatever rounding does
 INNER, GOOD = 0.3, 0.02  # gap on a working set relative to the gap of the problem: at first, and on good sets
@@ -52,10 +53,11 @@ def working_sets(
     """
     best, v = model.certified_at_zero if start is None else model.certified(start.w)
     w = best.w.copy()
-    sizes, last = np.zeros(model.outputs, int), np.full(model.outputs, model.d)
     inner = np.full(model.outputs, INNER)
     squared, dense, first = model.loss.name == "squared", not sp.issparse(model.A), start is None
-    many = descent.watched = first and squared and many_used(model, outside(model, v), tol)
+    expected = _expected(model, outside(model, v)) if first and squared and not dense else 0.0
+    many = descent.watched = _too_many(model, expected, tol)
+    sizes, last = np.full(model.outputs, min(int(TIMES * expected), LARGEST)), np.full(model.outputs, model.d)
     least = BEGIN if squared and dense else FIRST
     yield best
     while len(todo := np.flatnonzero(best.gap > tol * model.scale)) and not descent.spent:
@@ -103,15 +105,17 @@ def outside(model: LinearModel, v: FloatArray) -> int:
 
 def many_used(model: LinearModel, count: int, tol: float) -> bool:
     """Whether a solution is expected to use too many features for working sets, if so many (`count`) are outside of the
-    penalty at w = 0.
-
-    `SHARE` of these are expected, in sparse data without an l2 part fewer if there are more features than samples: most
-    are rare then. Of dense data nobody knows: the first working set has to tell.
+    penalty at w = 0. Of dense data nobody knows: the first working set has to tell.
     """
-    if not sp.issparse(model.A):
-        return False
+    return sp.issparse(model.A) and _too_many(model, _expected(model, count), tol)
+
+
+def _expected(model: LinearModel, count: int) -> float:
+    """How many features a solution on sparse data is expected to use, if so many are outside of the penalty at w = 0:
+    `SHARE` of these, without an l2 part fewer if there are more features than samples, since most are rare then.
+    """
     rare = min(1.0, model.n / model.d) if model.penalty.l2 == 0 else 1.0
-    return _too_many(model, SHARE * rare * count, tol)
+    return SHARE * rare * count
 
 
 def _too_many(model: LinearModel, used: float, tol: float) -> bool:
