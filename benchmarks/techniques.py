@@ -27,7 +27,7 @@ import coordwise as cw
 from coordwise import curvature, erm, methods, recording
 from coordwise.datasets import load
 from coordwise.erm import DualERM, PrimalERM
-from coordwise.fitting import active_set, krylov, newton, runners, semismooth, working
+from coordwise.fitting import active_set, krylov, newton, runners, semismooth, weighted, working
 from coordwise.fitting.fit import fit
 from coordwise.fitting.model import LinearModel
 from coordwise.fitting.quadratic import Quadratic
@@ -155,6 +155,7 @@ FEW_FEATURES: dict[str, Switch] = {
     "duals not mended": lambda: mock.patch.object(newton, "MENDS", 0),
     "derivatives as duals": lambda: mock.patch.object(newton, "FALL", 0.0),
     "Gram by scipy or BLAS": library_products,
+    "every Gram anew": lambda: mock.patch.object(weighted, "SOME", -1.0),
     "over the samples": "dual",
 }
 KINKS: dict[str, Switch] = {
@@ -168,6 +169,7 @@ WEAK: dict[str, Switch] = {
     "residuals as duals": ("krylov", residuals_as_duals),
     "over the samples": "dual",
 }
+WIDE: dict[str, Switch] = {"everything": nullcontext, "Gram matrix": "gram", "Krylov spaces": "krylov"}
 LONG: dict[str, Switch] = {"everything": nullcontext, "Newton's method": "newton", "over the samples": "dual"}
 BOTH: dict[str, Switch] = {"everything": nullcontext, "zeros not asked": zeros_not_asked, "over the samples": "dual"}
 STRAIGHT: dict[str, Switch] = {
@@ -190,6 +192,7 @@ SMALL: dict[str, Switch] = {
 }
 SPARSE: dict[str, Switch] = {
     "everything": nullcontext,
+    "first set of 100": lambda: mock.patch.object(working, "TIMES", 0.0),
     "no exact small sets": lambda: mock.patch.object(working, "EXACT", 0),
     "nobody held at zero": features_drawn,
     "momentum lost": momentum_lost,
@@ -354,7 +357,8 @@ def main() -> None:
 
     some = rows_of("w8a", w8a.A, w8a.b, ("logistic", "squared_hinge"), (1.0, 1e-2, 1e-4))
     some += rows_of("covtype", covtype.A, covtype.b, ("logistic",), (1.0, 1e-2, 1e-4))
-    some += rows_of("covtype standardised", standardised(covtype.A), covtype.b, ("logistic",), (1.0, 1e-2, 1e-4))
+    dense = standardised(covtype.A)
+    some += rows_of("covtype standardised", dense, covtype.b, ("logistic", "squared_hinge"), (1.0, 1e-2, 1e-4))
     by_fitting(args, "Few features", FEW_FEATURES, some)
     some = rows_of("w8a", w8a.A, w8a.b, ("l2l1", "hinge"), (1.0, 1e-2, 1e-4))
     by_fitting(args, "Few features and losses with kinks", KINKS, some)
@@ -389,6 +393,10 @@ def main() -> None:
     for n, d in ((3000, 400), (3000, 800), (300, 900)):
         rows += lassos(f"{n} x {d}", *correlated(n, d))
     by_fitting(args, "Gram matrices and l1", SETS, rows)
+    some = []
+    for n, d in ((4000, 2500), (2500, 4000)):
+        some += rows_of(f"{n} x {d}", *correlated(n, d), ("squared",), (1e4, 1.0, 1e-2))
+    by_fitting(args, "Dense ridge regression", WIDE, some)
     dense, targets = correlated(3000, 400)
     some = rows_of("3000 x 400", dense, np.sign(targets), ("logistic", "squared_hinge", "hinge"), (1.0, 1e-2))
     by_fitting(args, "Dense data", DENSE, some)

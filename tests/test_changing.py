@@ -72,3 +72,16 @@ def test_newton_steps_look_at_fewer_and_fewer_samples(monkeypatch, loss, interce
     assert found.converged
     assert len(counts) >= 3
     assert max(counts[2:]) < counts[0] / 4
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "smooth_hinge"])
+def test_large_samples_and_columns_that_nearly_agree(loss):
+    """Where rounding errors that large samples leave behind would be most of what tells two columns apart."""
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((800, 4))
+    A[:, 1] = A[:, 0] + 1e-6 * rng.standard_normal(800)
+    A[:10] *= 1e3
+    b = np.sign(A @ [-1e6, 1e6, 1.0, 1.0] + rng.standard_normal(800))
+    found = fit(LinearModel(cw.ERM(A, b, loss=loss, lam=1e-13), False), tol=1e-8, strategy="newton")
+    assert found.converged
+    assert found.iterations <= 30

@@ -206,6 +206,59 @@ def test_dense_data_with_many_features_and_samples(monkeypatch, shape):
     np.testing.assert_allclose(loose.value, again.value, atol=1e-6 * float(model.scale[0]))
 
 
+def wide(outputs=1, l2=1e-9):
+    rng = np.random.default_rng(4)
+    A, b = rng.standard_normal((300, 400)) * np.logspace(0, -2, 400), rng.standard_normal((300, outputs))
+    return LinearModel(cw.ERM(A, b, penalty=cw.penalties.L2(l2)), True)
+
+
+def test_what_interrupts_a_gram_matrix_leaves_the_steps_before(monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("coordwise.fitting.runners.gram_solution", interrupted)
+    found = fit(wide(), tol=1e-10)
+    assert found.status is Status.INTERRUPTED
+    assert found.passes >= 3
+    assert np.all(found.gap < wide().scale)
+
+
+def test_a_gram_matrix_that_does_not_fit_into_memory_is_not_needed(monkeypatch):
+    def too_large(*_, **__):
+        raise MemoryError
+
+    monkeypatch.setattr("coordwise.fitting.runners.gram_solution", too_large)
+    assert fit(wide(l2=1e-4), tol=1e-8, strategy="gram").converged
+
+
+def test_no_gram_matrix_where_no_time_is_left_for_it(monkeypatch):
+    monkeypatch.setattr("coordwise.fitting.runners.GRAM", 1e-7)  # as costly as 3e9 steps
+    seen = []
+    found = fit(wide(), tol=1e-10, time_limit=60.0, callback=lambda p: seen.append(p.passes))
+    assert found.strategy.startswith("krylov")
+    assert seen == sorted(seen)
+
+
+def test_several_outputs_make_steps_dear():
+    one, many = (fit(wide(outputs, 0.05), tol=1e-3).strategy for outputs in (1, 40))
+    assert one.startswith("krylov")
+    assert many.startswith("gram")
+
+
+def test_callbacks_see_a_gram_matrix_after_the_steps():
+    seen = []
+    found = fit(wide(), tol=1e-10, callback=lambda p: seen.append(p.passes))
+    assert found.strategy.startswith("gram")
+    assert seen == sorted(seen)
+    assert len(seen) >= 2
+
+
+@pytest.mark.parametrize("most", [1, 3.5, 5])
+def test_refinement_keeps_to_the_passes_allowed(most):
+    found = fit(model_of(1e-6), tol=0.0, strategy="gram", max_passes=most)
+    assert found.passes <= most + 1
+
+
 def test_looks_become_rarer():
     steps = []
     for _ in krylov(model_of(1e-9, n=300, d=200), 1e-12, steps=steps, first=3, most=90):

@@ -6,6 +6,7 @@ import scipy.sparse as sp
 from conftest import unequal_rows
 
 import coordwise as cw
+from coordwise.fitting import working
 from coordwise.fitting.fit import fit
 from coordwise.fitting.model import LinearModel
 from coordwise.fitting.polish import polished
@@ -114,6 +115,27 @@ def test_the_working_set_holds_what_is_used_and_what_is_nearest():
     away[15] = np.inf
     assert set(which) - {15} == set(np.argsort(away)[:4])
     assert nearest(model, v, np.array([15]), 30).tolist() == list(range(30))
+
+
+@pytest.mark.parametrize(("part", "many"), [(3.0, False), (10.0, True)])
+@pytest.mark.parametrize("dense", [False, True])
+def test_the_first_working_set_has_room_for_those_that_are_expected(part, many, dense, monkeypatch):
+    rng = np.random.default_rng(3)
+    A = sp.random_array((400, 1600), density=0.05, rng=rng, format="csr")
+    b = A[:, :60] @ rng.standard_normal(60) + 0.1 * rng.standard_normal(400)
+    l1 = float(np.abs(A.T @ b).max()) / 400 / part
+    model = LinearModel(cw.ERM(A.toarray() if dense else A, b, penalty=ElasticNet(l1, 0.0)), False)
+    expected = working._expected(model, working.outside(model, model.certified_at_zero[1]))
+    sizes, restricted = [], LinearModel.restricted
+
+    def counted(self, which, k):
+        sizes.append(len(which))
+        return restricted(self, which, k)
+
+    monkeypatch.setattr(LinearModel, "restricted", counted)
+    assert fit(model, tol=1e-6, strategy="working_set").converged
+    assert (working.TIMES * expected > working.FIRST) == many
+    assert sizes[0] == (working.BEGIN if dense else max(working.FIRST, min(int(3 * expected), working.LARGEST)))
 
 
 def test_limits_and_callbacks_end_working_sets():

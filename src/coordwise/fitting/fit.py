@@ -80,7 +80,7 @@ def fit(
     regression, "semismooth" by Newton steps over all features and dense matrices of some samples; "auto" takes the
     cheapest that applies, and leaves the samples for "interior" or "newton", or Krylov spaces for "gram", if the first
     passes or steps show that this is cheaper. What was chosen, and why, is in `Fit.strategy`. Unless it is `alone`,
-    other fits of a path will use the same Gram matrix.
+    other fits of a path will use the same Gram matrix, and one of few features or samples is made at once.
 
     Raises
     ------
@@ -98,8 +98,9 @@ def fit(
     check_applies(model, name)
     may_be_other = {"dual": lambda m: may_be_interior(m) or may_be_newton(m), "gram": may_be_krylov}
     tried = strategy == "auto" and name in may_be_other and may_be_other[name](model)
-    shared = (not alone and min(model.n, model.d) <= FEW) or {"moments", "kernel"} & model.shared.keys()
-    tried = tried and not (name == "gram" and shared)  # a matrix that serves others too, or is there
+    shared = not alone and min(model.n, model.d) <= FEW
+    there = ("moments" if model.n >= model.d else "kernel") in model.shared
+    tried = tried and not (name == "gram" and (shared or there))
     by_blas = not sp.issparse(model.A) and (name in ("gram", "newton", "interior") or (name == "dual" and tried))
     by_blas = by_blas and not (model.d <= min(FEW, model.n) and by_kernel(model.A, options.threads))
     if by_blas:  # its threads and ours would be in each other's way: they spin

@@ -18,6 +18,8 @@ from coordwise.validation import FloatArray
 
 __all__ = ["centered_moments", "gram_solution", "shifted"]
 
+BLOCK = 4096  # columns of dense data that are copied at once
+
 
 def gram_solution(
     model: LinearModel,
@@ -37,7 +39,7 @@ def gram_solution(
     if plain and model.n < model.d:
         return _over_samples(model), 1
     if plain:
-        return _over_features(model, tol)
+        return _over_features(model, tol, most)
     if start is not None:  # it may be the solution, found by other means
         again = start if certified else model.from_primal(start.w)
         if np.all(again.gap <= tol * model.scale):
@@ -45,7 +47,7 @@ def gram_solution(
     return _on_active_sets(model, start, most, late)
 
 
-def _over_features(model: LinearModel, tol: float) -> tuple[Candidate, int]:
+def _over_features(model: LinearModel, tol: float, most: float) -> tuple[Candidate, int]:
     s = np.ones(model.n) if model.weights is None else model.weights
     G, moments, shift, means = centered_moments(model)
     l2, steps = model.penalty.l2, 1
@@ -53,7 +55,7 @@ def _over_features(model: LinearModel, tol: float) -> tuple[Candidate, int]:
     w = scipy.linalg.cho_solve(factor, moments, check_finite=False)
     best = model.from_primal(w, means - shift @ w if model.intercept else None)
     for _ in range(3):  # refinement on the data: a Gram matrix squares the condition number
-        if np.all(best.gap <= tol * model.scale):
+        if np.all(best.gap <= tol * model.scale) or steps + 1 > most:
             break
         t = model.scores(best.w, best.c)
         y = s[:, None] * (t - model.b)
@@ -110,7 +112,7 @@ def _over_samples(model: LinearModel) -> Candidate:
             mean = K @ p
             K = K - mean[:, None] - mean[None, :] + p @ mean
     l2 = model.penalty.l2 * model.total
-    factor = _factor(root * K * root.T, l2)
+    factor = _factor(K if model.weights is None else root * K * root.T, l2)
     y = -l2 * root * scipy.linalg.cho_solve(factor, root * b, check_finite=False)
     return model.from_dual(y)
 
@@ -119,10 +121,15 @@ def _products(model: LinearModel) -> FloatArray:
     """AA'; rows of dense data are centred before, with an intercept, since far from 0 nothing would be left after."""
     if sp.issparse(model.A):
         return Gram(model.A.T, False, model.problem.threads)(np.ones(model.d))
-    A = np.asarray(model.A, np.float64)
-    if model.intercept:
-        A = A - (A.mean(0) if model.weights is None else model.weights @ A / model.total)
-    return A @ A.T
+    if not model.intercept and model.A.dtype == np.float64:
+        return np.asarray(model.A @ model.A.T)
+    K = np.zeros((model.n, model.n))
+    for first in range(0, model.d, BLOCK):  # copies of some columns, not of all
+        part = np.asarray(model.A[:, first : first + BLOCK], np.float64)
+        if model.intercept:
+            part = part - (part.mean(0) if model.weights is None else model.weights @ part / model.total)
+        K += part @ part.T
+    return K
 
 
 def shifted(G: FloatArray, ridge: float) -> FloatArray:
@@ -133,9 +140,10 @@ def shifted(G: FloatArray, ridge: float) -> FloatArray:
 
 
 def _factor(G: FloatArray, ridge: float) -> Any:
-    H = shifted(G, ridge)
+    def factor(ridge: float) -> Any:  # the transpose is the same, and in the order of LAPACK: no other copy
+        return scipy.linalg.cho_factor(shifted(G, ridge).T, overwrite_a=True, check_finite=False)
+
     try:
-        return scipy.linalg.cho_factor(H, check_finite=False)
+        return factor(ridge)
     except np.linalg.LinAlgError:
-        H[np.diag_indices_from(H)] += 1e-12 * np.trace(H) / len(H)
-        return scipy.linalg.cho_factor(H, check_finite=False)
+        return factor(ridge + 1e-12 * (float(np.trace(G)) / len(G) + ridge))

@@ -27,10 +27,11 @@ from numpy.typing import NDArray
 from coordwise.fitting.model import Candidate, LinearModel
 from coordwise.validation import FloatArray
 
-__all__ = ["FIRST", "GRAM", "LOOK", "krylov", "worth_it", "worth_trying"]
+__all__ = ["FIRST", "GRAM", "LOOK", "TOGETHER", "krylov", "worth_it", "worth_trying"]
 
 LOOK = 25  # steps between certificates at most, which cost as much as one
 FIRST, GRAM = 3, 30  # steps that tell whether it is worth going on; columns or rows in a dense Gram matrix per step
+TOGETHER = 2.0  # outputs whose steps cost as much as those of one
 FEW, EVEN, WORTH = 2.0, 8.0, 3.0  # see `worth_it`
 ROOT = 0.5  # power of the diagonal that preconditions
 NOTHING = 1e-32  # of the steepest slope: what rounding leaves of a gradient, squared

@@ -67,6 +67,6 @@ class Moments:
         shift, means = np.zeros(model.d), np.zeros(model.outputs)
         if model.intercept:
             shift, means = self.sums / self.total, self.targets / self.total
-            G = G - np.outer(shift, shift)
+            G -= np.outer(shift, shift)
             moments = moments - np.outer(shift, means)
         model.shared["moments"] = G, moments, shift, means

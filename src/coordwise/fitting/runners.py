@@ -16,7 +16,7 @@ from coordwise.blas import one_blas_thread
 from coordwise.fitting.dual import WithIntercept
 from coordwise.fitting.gram import gram_solution
 from coordwise.fitting.interior import interior
-from coordwise.fitting.krylov import FIRST, GRAM, krylov
+from coordwise.fitting.krylov import FIRST, GRAM, TOGETHER, krylov
 from coordwise.fitting.model import Candidate, LinearModel
 from coordwise.fitting.newton import FEW, newton
 from coordwise.fitting.proximal import Descent
@@ -81,7 +81,8 @@ def _met(model: LinearModel, found: Candidate, tol: float) -> bool:
     return bool(np.all(found.gap <= np.where(model.scale > 0, tol * model.scale, tol**2)))
 
 
-def _gram(model: LinearModel, options: Options) -> Outcome:
+def _gram(model: LinearModel, options: Options, before: int = 0) -> Outcome:
+    """One Gram matrix, after some steps `before` that a callback has seen."""
     late = None if np.isinf(options.limit) else lambda: time.perf_counter() > options.limit
     none = model.penalty.l1 == 0 and model.penalty.l2 == 0
     plain = model.penalty.l1 == 0 and not model.penalty.positive
@@ -90,12 +91,12 @@ def _gram(model: LinearModel, options: Options) -> Outcome:
     else:
         try:
             found, steps = gram_solution(model, options.tol, options.start, most=options.max_passes, late=late)
-        except np.linalg.LinAlgError:  # positive definite, but for rounding
+        except (np.linalg.LinAlgError, MemoryError):  # positive definite, but for rounding
             if not plain:
                 raise
             return _krylov(model, options)
     try:
-        asked = options.callback is not None and says_stop(options.callback(_progress(model, found, steps)))
+        asked = options.callback is not None and says_stop(options.callback(_progress(model, found, before + steps)))
     except KeyboardInterrupt:
         return Outcome(found, Status.INTERRUPTED, [], steps)
     if _met(model, found, options.tol):
@@ -179,32 +180,47 @@ def _krylov(model: LinearModel, options: Options) -> Outcome:
 
 
 def _krylov_first(model: LinearModel, options: Options) -> Outcome:
-    """Steps over Krylov spaces, as long as they promise to cost less than a Gram matrix."""
+    """Steps over Krylov spaces, as long as they promise to cost less than a Gram matrix, or no time is left for one."""
     if options.max_passes <= FIRST:  # a Gram matrix is one pass
         return _gram(model, options)
+    begun = time.perf_counter()
     steps: list[int] = []
-    enough = min(model.n, model.d) / GRAM
-    left = options.max_passes - 1
+    enough = min(model.n, model.d) / (GRAM * max(1.0, model.outputs / TOGETHER))
     threads, model.problem.threads = model.problem.threads, options.threads
     with one_blas_thread():
-        rounds = krylov(model, options.tol, start=options.start, steps=steps, first=FIRST, most=left)
-        first = _follow(model, options, rounds, 1, lambda: sum(steps))
-        before = 1.0  # the relative gap of zeros
+        rounds = krylov(model, options.tol, start=options.start, steps=steps, first=FIRST, most=options.max_passes - 1)
+        best = next(rounds)
+
+        def further() -> Outcome:
+            return _follow(model, options, itertools.chain([best], rounds), 1, lambda: sum(steps))
+
+        before = _relative(model, best)
+        first = further()
         while first.status is Status.MAX_PASSES and first.steps > 0:
-            error = float(np.max(first.found.gap / np.maximum(model.scale, 1e-300)))
+            best, error = first.found, _relative(model, first.found)
             fallen = math.log(before / error) if 0 < error < before else 0.0
             away = math.log(max(error, 1e-300) / max(options.tol, 1e-300))
-            if fallen == 0 or sum(steps) + away / fallen * steps[-1] > enough:
+            dear = fallen == 0 or sum(steps) + away / fallen * steps[-1] > enough
+            a_step = (time.perf_counter() - begun) / sum(steps)
+            if dear and time.perf_counter() + enough * a_step <= options.limit:
                 break
             before = error
-            first = _follow(model, options, itertools.chain([first.found], rounds), 1, lambda: sum(steps))
+            first = further()
     model.problem.threads = threads
     if first.status is not Status.MAX_PASSES:
         cheaper = " cost less than a Gram matrix" if first.status is Status.CONVERGED else ""
         why = f"{sum(steps)} steps over Krylov spaces{cheaper}"
         return replace(first, steps=sum(steps), part=0.0, strategy=f"krylov: {why}")
-    outcome = _gram(model, replace(options, max_passes=options.max_passes - sum(steps)))
+    try:
+        outcome = _gram(model, replace(options, max_passes=options.max_passes - sum(steps)), sum(steps))
+    except KeyboardInterrupt:
+        return replace(first, status=Status.INTERRUPTED, steps=sum(steps), part=0.0)
     return replace(outcome, found=outcome.found.better(first.found), steps=outcome.steps + sum(steps))
+
+
+def _relative(model: LinearModel, found: Candidate) -> float:
+    """The largest gap in units of P(0, 0), 1 at most."""
+    return min(float(np.max(found.gap / np.maximum(model.scale, 1e-300))), 1.0)
 
 
 def _semismooth(model: LinearModel, options: Options) -> Outcome:

@@ -17,7 +17,7 @@ DENSE = 0.3  # share of entries above which a sparse matrix is cheaper as a dens
 NARROW, WIDE = 128, 1000  # columns of a dense matrix: up to where the kernel is faster, with one thread or with several
 BLOCK = 4096  # rows of a dense matrix that BLAS gets at once
 SOME = 0.5  # of the samples with a weight: if no more than these have another one than before, only they are looked at
-LOST = 1e-6  # of what a column had: if less than this is left, what rounding errors are in it is too much
+LOST = 0.1  # of what a column had: if less than this is left, it has more rounding errors than one that is made anew
 
 
 class Gram:
