@@ -91,7 +91,7 @@ def _gram(model: LinearModel, options: Options, before: int = 0) -> Outcome:
     else:
         try:
             found, steps = gram_solution(model, options.tol, options.start, most=options.max_passes, late=late)
-        except (np.linalg.LinAlgError, MemoryError):  # positive definite, but for rounding
+        except (np.linalg.LinAlgError, MemoryError):  # positive definite but for rounding; or too large
             if not plain:
                 raise
             return _krylov(model, options)
