@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 import coordwise as cw
 from coordwise.fitting.fit import fit
-from coordwise.fitting.krylov import LOOK, _Run, krylov, worth_it
+from coordwise.fitting.krylov import LOOK, Run, krylov, worth_it
 from coordwise.fitting.model import LinearModel
 from coordwise.fitting.path import path
 from coordwise.fitting.strategies import choose
@@ -29,7 +29,7 @@ def model_of(l2=1e-4, n=80, d=50, *, outputs=1, intercept=False, weighted=False,
 @pytest.mark.parametrize("d", [50, 120], ids=["tall", "wide"])
 def test_each_step_minimises_p_over_its_space_and_d_over_a_line(weighted, intercept, d):
     model = model_of(1e-2, d=d, weighted=weighted, intercept=intercept)
-    run = _Run(model)
+    run = Run(model)
     s = np.ones(model.n) if model.weights is None else model.weights
     B, f = np.sqrt(s)[:, None] * model.A, np.sqrt(s) * model.b[:, 0]
     squares = (B**2).sum(0)
@@ -51,7 +51,7 @@ def test_each_step_minimises_p_over_its_space_and_d_over_a_line(weighted, interc
 
     for k in range(1, 7):
         before, gap = variables(), run.gap[0]
-        run._step()
+        run.step()
         K = space[:, :k]
         w = K @ np.linalg.solve(K.T @ H @ K, K.T @ (B.T @ f))
         np.testing.assert_allclose(run.weights[:, 0], w, rtol=1e-6, atol=1e-8)
@@ -68,14 +68,14 @@ def test_smoothed_dual_variables_are_those_of_a_minimal_residual_method(monkeypa
     """Without a preconditioner, and with a weak penalty, they minimise |B'x - shift w| over the same space."""
     monkeypatch.setattr("coordwise.fitting.krylov.ROOT", 0.0)
     model = model_of(1e-9, n=60, d=40)
-    run = _Run(model)
+    run = Run(model)
     B, f = model.A, model.b[:, 0] / run.size[0]
     vectors = [B.T @ f]
     for _ in range(5):
         vectors.append(B.T @ (B @ vectors[-1]))
     space = np.linalg.qr(np.stack([v / np.linalg.norm(v) for v in vectors], axis=1))[0]
     for k in range(1, 6):
-        run._step()
+        run.step()
         C = B.T @ B @ space[:, :k]
         least = np.linalg.norm(B.T @ f - C @ np.linalg.lstsq(C, B.T @ f, rcond=None)[0])
         assert np.linalg.norm(run.image[0]) <= least * (1 + 1e-3)
@@ -131,16 +131,16 @@ def test_outputs_end_one_by_one():
     b[:, 1] = 0
     b[:, 2] = A[:, 0]
     model = LinearModel(cw.ERM(A, b, penalty=cw.penalties.L2(1e-6)), False)
-    run = _Run(model)
+    run = Run(model)
     assert run.ended.tolist() == [False, True, False]
     run.keep(np.array([True, False, True]))
     assert run.which.tolist() == [0, 2]
     for k in (0, 2):
-        alone = _Run(LinearModel(cw.ERM(A, b[:, [k]], penalty=cw.penalties.L2(1e-6)), False))
-        together = _Run(model)
+        alone = Run(LinearModel(cw.ERM(A, b[:, [k]], penalty=cw.penalties.L2(1e-6)), False))
+        together = Run(model)
         for _ in range(5):
-            alone._step()
-            together._step()
+            alone.step()
+            together.step()
         np.testing.assert_allclose(together.weights[:, k], alone.weights[:, 0], rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(together.dual_variables[:, k], alone.dual_variables[:, 0], rtol=1e-9, atol=1e-12)
     found = fit(model, tol=1e-10, strategy="krylov")

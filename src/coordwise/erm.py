@@ -325,8 +325,13 @@ class PrimalERM(Objective):
     """P(w) over the features: columns of A are coordinates, G(v) = (1/W) sum_i s_i phi(v_i; b_i), h_j = r_j.
 
     The dual point of the certificate is y_i = s_i phi'(<a_i, w>; b_i), scaled into the domain of r* if the penalty is
-    l1 alone, or 0 where that is better: D(0) = 0, since no loss is negative. A run stops when P(w) + D(y) <= tol * P(0)
-    for every output.
+    l1 alone, or one that is `known` where that is better: 0 unless another is given, since D(0) = 0, no loss being
+    negative. A run stops when P(w) + D(y) <= tol * P(0) for every output.
+
+    Attributes
+    ----------
+    known : ndarray of shape (K,)
+        D at dual variables that are known, for every output.
     """
 
     certificate_name = "duality gap"
@@ -352,10 +357,11 @@ class PrimalERM(Objective):
         if offset is not None:
             self.image0 = self._offset + (np.zeros_like(problem.b) if self.image0 is None else self.image0)
         self._at_zero = problem.value_at_zero
+        self.known = np.zeros(self.outputs)
         self.gap_power = gap_power(self.penalty)
 
     def certificate(self, image: FloatArray, sums: Sums) -> Certificate:
-        """P(w) + D(y), y the derivatives of the losses or 0."""
+        """P(w) + D(y), y the derivatives of the losses or what is known."""
         terms = self.problem.terms
         t = image + self.problem.b if self._residual else image
         y = terms.subgradients(t)
@@ -363,12 +369,13 @@ class PrimalERM(Objective):
         losses = terms.value(t)
         value = losses + s["value"]
         if self.penalty.l2 > 0:
-            return Certificate(value, np.minimum(s["fenchel_young"], value), self._at_zero, value)
+            least = np.maximum(value + self.known, 0)
+            return Certificate(value, np.minimum(s["fenchel_young"], least), self._at_zero, value)
         share = shrink(self.penalty, s["lowest"], s["highest"])
         # an offset c makes the losses phi(t + c), whose conjugates are phi*(y) - c y
         conjugates = terms.conjugate(share * y) - self._offset * share * y.sum(0) / self.problem.total
         # P + D with D = (1/W) sum phi*(y) + r*(-(1/W) A'y); r* vanishes at the scaled point
-        return Certificate(value, np.maximum(value + np.minimum(conjugates, 0), 0), self._at_zero, value)
+        return Certificate(value, np.maximum(value + np.minimum(conjugates, self.known), 0), self._at_zero, value)
 
     def local_curvature(self, look: Look, slack: float, doubt: float) -> Local | None:
         """See `held_at_zero`."""

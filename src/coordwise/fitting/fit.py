@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from coordwise.blas import one_blas_thread, one_scipy_thread
 from coordwise.fitting.model import Candidate, LinearModel
 from coordwise.fitting.newton import FEW
-from coordwise.fitting.runners import RUNNERS, TRIALS, Options
+from coordwise.fitting.runners import RUNNERS, Options
 from coordwise.fitting.strategies import (
     STRATEGIES,
     check_applies,
@@ -21,7 +21,9 @@ from coordwise.fitting.strategies import (
     may_be_interior,
     may_be_krylov,
     may_be_newton,
+    may_be_smooth,
 )
+from coordwise.fitting.trials import TRIALS
 from coordwise.fitting.weighted import by_kernel
 from coordwise.methods import Method
 from coordwise.recording import Progress
@@ -96,8 +98,7 @@ def fit(
     if check_choice("strategy", strategy, STRATEGIES) == "auto":
         name, why = choose(model, tol)
     check_applies(model, name)
-    may_be_other = {"dual": lambda m: may_be_interior(m) or may_be_newton(m), "gram": may_be_krylov}
-    tried = strategy == "auto" and name in may_be_other and may_be_other[name](model)
+    tried = strategy == "auto" and _may_be_other(model, name, tol, start)
     shared = not alone and min(model.n, model.d) <= FEW
     there = ("moments" if model.n >= model.d else "kernel") in model.shared
     tried = tried and not (name == "gram" and (shared or there))
@@ -122,3 +123,12 @@ def fit(
         outcome.strategy or f"{name}: {why}",
         tuple(outcome.results),
     )
+
+
+def _may_be_other(model: LinearModel, name: str, tol: float, start: Candidate | None) -> bool:
+    """Whether another method may turn out to be cheaper than the one that was chosen, or to be a better beginning."""
+    if name == "dual":
+        return may_be_interior(model) or may_be_newton(model)
+    if name == "gram":
+        return may_be_krylov(model)
+    return name in ("primal", "working_set") and start is None and may_be_smooth(model, tol)

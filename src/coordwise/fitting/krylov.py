@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from coordwise.fitting.model import Candidate, LinearModel
 from coordwise.validation import FloatArray
 
-__all__ = ["FIRST", "GRAM", "LOOK", "TOGETHER", "krylov", "worth_it", "worth_trying"]
+__all__ = ["FIRST", "GRAM", "LOOK", "TOGETHER", "Run", "krylov", "worth_it", "worth_trying"]
 
 LOOK = 25  # steps between certificates at most, which cost as much as one
 FIRST, GRAM = 3, 30  # steps that tell whether it is worth going on; columns or rows in a dense Gram matrix per step
@@ -55,7 +55,7 @@ def krylov(
     """
     best = model.from_dual(np.zeros_like(model.b)) if start is None else model.recertified(start)
     yield best
-    run = _Run(model, start)
+    run = Run(model, start)
     w, y = best.w.copy(), best.y.copy()
     last, stale = np.full(model.outputs, np.inf), np.zeros(model.outputs, int)
     count, left = first, max(1, math.ceil(most)) if most < math.inf else math.inf
@@ -76,7 +76,7 @@ def krylov(
             return
 
 
-class _Run:
+class Run:
     """min |Bw - f|^2/2 + shift |w|^2/2 for some outputs, shift = l2 W: B and f are A and b with rows weighted by
     sqrt(s), and centred if there is an intercept. Arrays have one row per output.
 
@@ -145,17 +145,23 @@ class _Run:
         """P + D of the present w and y."""
         return np.asarray(self.size**2 * (self.primal + self.dual) / self.model.total)
 
+    @property
+    def value(self) -> FloatArray:
+        """P of the present w, without an l1 part."""
+        return np.asarray(self.size**2 * self.primal / self.model.total)
+
     def advance(self, goal: FloatArray, most: int) -> int:
         """Some steps, until the gaps are <= goal, and how many they were."""
         for count in range(most):
             if self.ended.all():
                 return count
-            self._step()
+            self.step()
             if np.all(self.ended | (self.gap <= goal)):
                 return count + 1
         return most
 
-    def _step(self) -> None:
+    def step(self) -> None:
+        """One step of conjugate gradients."""
         move = self._product(self.direction)
         curvature = _dots(move, move) + self.shift * _dots(self.direction, self.direction)
         bent = (curvature > 0) & (curvature < math.inf)

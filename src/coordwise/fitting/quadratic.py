@@ -168,7 +168,7 @@ class Quadratic(Objective):
         square = np.einsum("ik,ik->k", image, omega)  # gain times the squared norm of the residual
         value = square / 2 + s["value"]
         if self.penalty.l2 > 0:
-            return Certificate(value, s["fenchel_young"], self._at_zero, value)
+            return Certificate(value, np.minimum(s["fenchel_young"], value), self._at_zero, value)  # D(0) = 0
         most = shrink(self.penalty, s["lowest"], s["highest"])
         slope = self.u @ omega  # D(factor * residual) = factor^2/2 * square + factor * slope
         factor = np.clip(-slope / np.where(square > 0, square, 1.0), 0.0, most)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import math
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -16,27 +14,38 @@ from coordwise.blas import one_blas_thread
 from coordwise.fitting.dual import WithIntercept
 from coordwise.fitting.gram import gram_solution
 from coordwise.fitting.interior import interior
-from coordwise.fitting.krylov import FIRST, GRAM, TOGETHER, krylov
+from coordwise.fitting.krylov import krylov
 from coordwise.fitting.model import Candidate, LinearModel
 from coordwise.fitting.newton import FEW, newton
 from coordwise.fitting.proximal import Descent
 from coordwise.fitting.rough import Rough, rough_start
 from coordwise.fitting.secant import Secant
 from coordwise.fitting.semismooth import Semismooth, has_straight_parts
-from coordwise.fitting.strategies import may_be_newton, passes_of_a_step, passes_of_newton
-from coordwise.fitting.trial import Trial, while_falling
+from coordwise.fitting.strategies import passes_of_a_step
+from coordwise.fitting.trial import while_falling
 from coordwise.fitting.unpenalised import nonnegative, unpenalised
 from coordwise.fitting.working import working_sets
 from coordwise.methods import Method
 from coordwise.recording import Progress, says_stop, worth_recording
 from coordwise.results import Result, Status
 from coordwise.solve import solve
-from coordwise.validation import seed_of
+from coordwise.validation import FloatArray, seed_of
 
-__all__ = ["RUNNERS", "TRIALS", "Options", "Outcome"]
+__all__ = [
+    "RUNNERS",
+    "Options",
+    "Outcome",
+    "Runner",
+    "follow",
+    "run_dual",
+    "run_gram",
+    "run_interior",
+    "run_newton",
+    "run_primal",
+    "run_working_set",
+]
 
 SHORT = 15  # passes over the samples after a round of semismooth Newton steps: more tell that it ended too early
-LOOKS = (6, 12)  # passes over the samples after which it is judged whether Newton's method is to take over
 ENOUGH = 0.3  # of its gap before: what is left after a round, unless rounds are of no use
 
 
@@ -81,7 +90,7 @@ def _met(model: LinearModel, found: Candidate, tol: float) -> bool:
     return bool(np.all(found.gap <= np.where(model.scale > 0, tol * model.scale, tol**2)))
 
 
-def _gram(model: LinearModel, options: Options, before: int = 0) -> Outcome:
+def run_gram(model: LinearModel, options: Options, before: int = 0) -> Outcome:
     """One Gram matrix, after some steps `before` that a callback has seen."""
     late = None if np.isinf(options.limit) else lambda: time.perf_counter() > options.limit
     none = model.penalty.l1 == 0 and model.penalty.l2 == 0
@@ -94,7 +103,7 @@ def _gram(model: LinearModel, options: Options, before: int = 0) -> Outcome:
         except (np.linalg.LinAlgError, MemoryError):  # positive definite but for rounding; or too large
             if not plain:
                 raise
-            return _krylov(model, options)
+            return run_krylov(model, options)
     try:
         asked = options.callback is not None and says_stop(options.callback(_progress(model, found, before + steps)))
     except KeyboardInterrupt:
@@ -106,12 +115,12 @@ def _gram(model: LinearModel, options: Options, before: int = 0) -> Outcome:
     if none or steps >= options.max_passes:
         return Outcome(found, Status.MAX_PASSES, [], steps)
     # A Gram matrix squares the condition number: finish on the data themselves.
-    finish = (_newton if model.d <= min(FEW, model.n) else _krylov) if plain else _working_set
+    finish = (run_newton if model.d <= min(FEW, model.n) else run_krylov) if plain else run_working_set
     better = finish(model, replace(options, start=found, max_passes=options.max_passes - steps))
     return replace(better, found=better.found.better(found), steps=better.steps + steps)
 
 
-def _follow(
+def follow(
     model: LinearModel,
     options: Options,
     rounds: Iterator[Candidate],
@@ -140,90 +149,48 @@ def _follow(
     return Outcome(found, Status.CONVERGED if _met(model, found, options.tol) else status, [], steps)
 
 
-def _newton(model: LinearModel, options: Options) -> Outcome:
+def run_newton(model: LinearModel, options: Options) -> Outcome:
+    """Newton's method; over the samples where that leads nowhere."""
     if model.penalty.l2 == 0:
-        outcome = _follow(model, options, unpenalised(model, options.tol, most=options.max_passes, start=options.start))
+        outcome = follow(model, options, unpenalised(model, options.tol, most=options.max_passes, start=options.start))
         gone = np.isinf(outcome.found.gap) & (outcome.found.value <= np.finfo(float).eps * model.scale)
         return replace(outcome, status=Status.DIVERGED) if gone.any() else outcome
     rough = Rough() if options.start is not None else rough_start(model, seed_of(options.random_state))
     steps = newton(model, options.tol, start=options.start, w=rough.w, t=rough.t)
     most = min(options.max_passes, 200)
     if not (has_straight_parts(model) and model.loss.shape.mirrored):
-        return replace(_follow(model, options, steps, most), part=rough.passes)
-    first = _follow(model, options, while_falling(model, steps, options.tol), most)
+        return replace(follow(model, options, steps, most), part=rough.passes)
+    first = follow(model, options, while_falling(model, steps, options.tol), most)
     if first.status is not Status.MAX_PASSES or first.steps >= most:
         return replace(first, part=rough.passes)
     # Samples bend and unbend from step to step, as they do where they can be separated: that is easy for the dual.
     allowed = min(options.max_passes - first.steps, (most - first.steps) * passes_of_a_step(model))
-    second = _dual(model, replace(options, start=first.found, max_passes=allowed))
+    second = run_dual(model, replace(options, start=first.found, max_passes=allowed))
     found, spent = second.found.better(first.found), rough.passes + second.passes
     left = min(most, options.max_passes - second.passes) - first.steps
     if second.status is not Status.MAX_PASSES or left <= 0:
         why = f"dual: {first.steps} steps of Newton's method led nowhere"
         return replace(second, found=found, steps=first.steps, part=spent, strategy=why)
-    last = _follow(model, options, newton(model, options.tol, start=found), left)
+    last = follow(model, options, newton(model, options.tol, start=found), left)
     return replace(last, steps=first.steps + last.steps, part=spent)
 
 
-def _interior(model: LinearModel, options: Options) -> Outcome:
+def run_interior(model: LinearModel, options: Options) -> Outcome:
+    """Interior-point steps."""
     rough = Rough() if options.start is not None else rough_start(model, seed_of(options.random_state))
     steps = interior(model, options.tol, start=options.start, w=rough.w)
-    outcome = _follow(model, options, steps, min(options.max_passes, 200))
+    outcome = follow(model, options, steps, min(options.max_passes, 200))
     return _finished(model, options, replace(outcome, part=rough.passes))
 
 
-def _krylov(model: LinearModel, options: Options) -> Outcome:
+def run_krylov(model: LinearModel, options: Options) -> Outcome:
     steps: list[int] = []
     rounds = krylov(model, options.tol, start=options.start, steps=steps, most=options.max_passes)
-    outcome = _follow(model, options, rounds, passes=lambda: sum(steps))
+    outcome = follow(model, options, rounds, passes=lambda: sum(steps))
     return _finished(model, options, replace(outcome, steps=sum(steps), part=0.0))
 
 
-def _krylov_first(model: LinearModel, options: Options) -> Outcome:
-    """Steps over Krylov spaces, as long as they promise to cost less than a Gram matrix, or no time is left for one."""
-    if options.max_passes <= FIRST:  # a Gram matrix is one pass
-        return _gram(model, options)
-    begun = time.perf_counter()
-    steps: list[int] = []
-    enough = min(model.n, model.d) / (GRAM * max(1.0, model.outputs / TOGETHER))
-    threads, model.problem.threads = model.problem.threads, options.threads
-    with one_blas_thread():
-        rounds = krylov(model, options.tol, start=options.start, steps=steps, first=FIRST, most=options.max_passes - 1)
-        best = next(rounds)
-
-        def further() -> Outcome:
-            return _follow(model, options, itertools.chain([best], rounds), 1, lambda: sum(steps))
-
-        before = _relative(model, best)
-        first = further()
-        while first.status is Status.MAX_PASSES and first.steps > 0:
-            best, error = first.found, _relative(model, first.found)
-            fallen = math.log(before / error) if 0 < error < before else 0.0
-            away = math.log(max(error, 1e-300) / max(options.tol, 1e-300))
-            dear = fallen == 0 or sum(steps) + away / fallen * steps[-1] > enough
-            a_step = (time.perf_counter() - begun) / sum(steps)
-            if dear and time.perf_counter() + enough * a_step <= options.limit:
-                break
-            before = error
-            first = further()
-    model.problem.threads = threads
-    if first.status is not Status.MAX_PASSES:
-        cheaper = " cost less than a Gram matrix" if first.status is Status.CONVERGED else ""
-        why = f"{sum(steps)} steps over Krylov spaces{cheaper}"
-        return replace(first, steps=sum(steps), part=0.0, strategy=f"krylov: {why}")
-    try:
-        outcome = _gram(model, replace(options, max_passes=options.max_passes - sum(steps)), sum(steps))
-    except KeyboardInterrupt:
-        return replace(first, status=Status.INTERRUPTED, steps=sum(steps), part=0.0)
-    return replace(outcome, found=outcome.found.better(first.found), steps=outcome.steps + sum(steps))
-
-
-def _relative(model: LinearModel, found: Candidate) -> float:
-    """The largest gap in units of P(0, 0), 1 at most."""
-    return min(float(np.max(found.gap / np.maximum(model.scale, 1e-300))), 1.0)
-
-
-def _semismooth(model: LinearModel, options: Options) -> Outcome:
+def run_semismooth(model: LinearModel, options: Options) -> Outcome:
     method = Semismooth(model, seed_of(options.random_state))
     found, results = options.start, list[Result]()
 
@@ -235,7 +202,7 @@ def _semismooth(model: LinearModel, options: Options) -> Outcome:
         try:
             with one_blas_thread():
                 most = options.max_passes - sum(result.passes for result in results)
-                outcome = _follow(model, options, method.round(found, options.tol, most))
+                outcome = follow(model, options, method.round(found, options.tol, most))
         except KeyboardInterrupt:  # before its first candidate
             if found is None:
                 raise
@@ -245,7 +212,7 @@ def _semismooth(model: LinearModel, options: Options) -> Outcome:
             break
         slow = slow or method.hopeless
         begin = found if method.hopeless else replace(found, c=method.center)
-        outcome = _dual(model, replace(options, start=begin, max_passes=left if slow else min(SHORT, left)))
+        outcome = run_dual(model, replace(options, start=begin, max_passes=left if slow else min(SHORT, left)))
         results += outcome.results
         if outcome.status is Status.MAX_PASSES:  # its y beside the better w
             outcome = replace(outcome, found=outcome.found.better(model.recertified(replace(found, y=outcome.found.y))))
@@ -265,39 +232,18 @@ def _finished(model: LinearModel, options: Options, first: Outcome) -> Outcome:
     left = options.max_passes - first.steps
     if first.status is not Status.MAX_PASSES or left <= 0:
         return first
-    better = _dual(model, replace(options, start=first.found, max_passes=left))
+    better = run_dual(model, replace(options, start=first.found, max_passes=left))
     found = better.found.better(first.found)
     return replace(better, found=found, steps=first.steps, part=better.passes + (first.part or 0.0))
 
 
-def _dual_first(model: LinearModel, options: Options) -> Outcome:
-    """Steps over the samples, as long as they promise to cost less than a method with Gram matrices."""
-    if may_be_newton(model):
-        left = options.max_passes - LOOKS[1]
-        if left <= 0:
-            return replace(_newton(model, options), strategy=f"newton: {options.max_passes:g} passes are allowed")
-        name, other = "newton", _newton
-        trial = Trial(options.tol, options.callback, LOOKS, min(passes_of_newton(model, options.tol), left))
-    else:
-        name, other, trial = "interior", _interior, Trial(options.tol, options.callback)
-    first = _dual(model, replace(options, callback=trial))
-    if not trial.why or first.status is not Status.STOPPED:
-        return first
-    outcome = other(model, replace(options, max_passes=max(options.max_passes - first.passes, 1e-3)))
-    return replace(
-        outcome,
-        found=outcome.found.better(first.found),
-        part=(outcome.part or 0.0) + first.passes,
-        strategy=f"{name}: {trial.why}",
-    )
-
-
-def _working_set(model: LinearModel, options: Options) -> Outcome:
+def run_working_set(model: LinearModel, options: Options, many: bool = False) -> Outcome:
+    """Working sets of features, the first of them being all if they are known to be `many`."""
     nnz = max(model.columns.nnz, 1)
     most = options.max_passes * nnz
     descent = Descent(options.method, nnz, most, options.limit, options.random_state, options.callback)
-    rounds = working_sets(model, options.tol, descent, start=options.start)
-    outcome = _follow(model, options, rounds, passes=lambda: descent.passes)
+    rounds = working_sets(model, options.tol, descent, start=options.start, many=many)
+    outcome = follow(model, options, rounds, passes=lambda: descent.passes)
     if outcome.status is Status.MAX_PASSES and descent.ended is not None:
         outcome = replace(outcome, status=descent.ended)
     elif outcome.status is Status.MAX_PASSES and time.perf_counter() > options.limit:
@@ -309,7 +255,8 @@ def _progress(model: LinearModel, found: Candidate, passes: float) -> Progress:
     return Progress(int(passes), float(passes), 0.0, found.value, found.gap, model.scale, 0, np.nan, lambda: found.w)
 
 
-def _dual(model: LinearModel, options: Options) -> Outcome:
+def run_dual(model: LinearModel, options: Options) -> Outcome:
+    """Coordinates are samples."""
     if not model.intercept:
         objective: Any = model.problem.dual()
         objective.any_weights = True
@@ -346,14 +293,19 @@ def _dual(model: LinearModel, options: Options) -> Outcome:
     return Outcome(best, Status.MAX_PASSES, results)
 
 
-def _primal(model: LinearModel, options: Options) -> Outcome:
+def run_primal(model: LinearModel, options: Options, known: FloatArray | None = None) -> Outcome:
+    """Coordinates are features; dual variables that are `known` may be better than those that weights lead to."""
     results: list[Result] = []
     w = None if options.start is None else options.start.w
     if not model.intercept:
-        result = _solve(model, model.problem.primal(), options, results, w, options.tol)
-        return Outcome(
-            model.from_primal(result.x.reshape(model.d, -1), np.zeros(model.outputs)), result.status, [result]
-        )
+        objective = model.problem.primal()
+        if known is not None:
+            objective.known = np.minimum(model.dual_of(known)[1], 0.0)
+        result = _solve(model, objective, options, results, w, options.tol)
+        found = model.from_primal(result.x.reshape(model.d, -1), np.zeros(model.outputs))
+        if known is not None and not _met(model, found, options.tol):
+            found = found.better(model.recertified(replace(found, y=known)))
+        return Outcome(found, result.status, [result])
     c = model.best_intercept(np.zeros((model.n, model.outputs))) if options.start is None else options.start.c
     best: Candidate | None = None
     search = Secant(model.outputs)
@@ -400,13 +352,12 @@ def _solve(model: LinearModel, objective: Any, options: Options, before: list[Re
 Runner = Callable[[LinearModel, Options], Outcome]
 
 RUNNERS: dict[str, Runner] = {
-    "gram": _gram,
-    "newton": _newton,
-    "interior": _interior,
-    "dual": _dual,
-    "krylov": _krylov,
-    "semismooth": _semismooth,
-    "primal": _primal,
-    "working_set": _working_set,
+    "gram": run_gram,
+    "newton": run_newton,
+    "interior": run_interior,
+    "dual": run_dual,
+    "krylov": run_krylov,
+    "semismooth": run_semismooth,
+    "primal": run_primal,
+    "working_set": run_working_set,
 }
-TRIALS: dict[str, Runner] = {"gram": _krylov_first, "dual": _dual_first}  # where another may turn out to be cheaper

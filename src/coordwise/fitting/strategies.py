@@ -21,6 +21,7 @@ __all__ = [
     "may_be_interior",
     "may_be_krylov",
     "may_be_newton",
+    "may_be_smooth",
     "passes_of_a_step",
     "passes_of_newton",
 ]
@@ -85,6 +86,13 @@ def may_be_interior(model: LinearModel) -> bool:
 def may_be_krylov(model: LinearModel) -> bool:
     """Whether steps over Krylov spaces apply, and a few are worth trying before a Gram matrix."""
     return not _why_not(model, "krylov") and worth_trying(model)
+
+
+def may_be_smooth(model: LinearModel, tol: float) -> bool:
+    """Whether all features of an elastic net are needed at once, and steps for the smooth part are a good beginning."""
+    if model.loss.name != "squared" or min(model.penalty.l1, model.penalty.l2) == 0 or model.penalty.positive:
+        return False
+    return many_used(model, outside(model, model.certified_at_zero[1]), tol) and worth_it(model)
 
 
 def _kappa(model: LinearModel) -> float:

@@ -45,8 +45,11 @@ def working_sets(
     descent: Descent,
     *,
     start: Candidate | None = None,
+    many: bool = False,
 ) -> Iterator[Candidate]:
     """Minimise P(w, c), output by output; for smooth losses and any penalty.
+
+    The first working set is all features if they are known to be `many`, or expected to be.
 
     Yields the best candidate at the start and after every round, until every gap is <= tol * scale, the descent's
     limits are reached, or rounding allows no more.
@@ -56,7 +59,7 @@ def working_sets(
     inner = np.full(model.outputs, INNER)
     squared, dense, first = model.loss.name == "squared", not sp.issparse(model.A), start is None
     expected = _expected(model, outside(model, v)) if first and squared and not dense else 0.0
-    many = descent.watched = _too_many(model, expected, tol)
+    many = descent.watched = many or _too_many(model, expected, tol)
     sizes, last = np.full(model.outputs, min(int(TIMES * expected), LARGEST)), np.full(model.outputs, model.d)
     least = BEGIN if squared and dense else FIRST
     yield best
