@@ -193,7 +193,9 @@ def test_dual_variables_of_a_step_lead_to_the_point_it_leads_to(monkeypatch, los
         return times(self, length)
 
     monkeypatch.setattr(module._Step, "times", watched)
-    taken = module._Output(model, 0, 1e-6, rough=True).step(module._here(model, w, c, t, model.value(w, t)))
+    taken = module._Output(model, 0, 1e-6, model.problem.rows("rows").norms2(), rough=True).step(
+        module._here(model, w, c, t, model.value(w, t))
+    )
     residual = model.problem.moments(taken.y) + model.penalty.l2 * (w - full[-1].u[:, None])
     assert np.abs(residual).max() <= 1e-12 * max(1.0, np.abs(w).max())
 
@@ -332,3 +334,43 @@ def test_newtons_method_goes_on_where_the_samples_are_no_better(monkeypatch):
     found = fit(separable(), tol=1e-6, strategy="newton", max_passes=1e4)
     assert found.strategy == "newton: as asked"
     assert found.iterations > 20
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
+def test_what_moving_dual_variables_costs_is_known_without_a_product_where_samples_have_nothing_in_common(
+    loss, weighted
+):
+    rng = np.random.default_rng(0)
+    n = 50
+    b = np.where(rng.random(n) < 0.5, 1.0, -1.0)
+    s = rng.integers(1, 4, n).astype(float) if weighted else None
+    model = LinearModel(cw.ERM(np.diag(1 + rng.random(n)), b, loss=loss, lam=1e-2, sample_weight=s), True)
+    output = module._Output(model, 0, 1e-3, model.problem.rows("rows").norms2(), rough=False)
+    y = 3 * rng.standard_normal((n, 1))
+    moved = np.clip(y, *model.loss.domain(model.b, model.s)) - y
+    assert np.count_nonzero(moved) > n / 4
+    expected = np.sum(model.problem.moments(moved) ** 2) / 2 / model.penalty.l2
+    assert output.spoilt(y) == pytest.approx(expected, rel=1e-12)
+    assert output.spoilt(y + moved) == 0
+
+
+@pytest.mark.parametrize(("loss", "intercept"), [("logistic", False), ("logistic", True), ("squared_hinge", True)])
+def test_dual_variables_that_are_spoilt_are_not_asked(loss, intercept, monkeypatch):
+    """Which saves products, and no step is lost by it."""
+    asked = []
+    mended = module._mended
+
+    def counted(*args):
+        asked[-1] += 1
+        return mended(*args)
+
+    monkeypatch.setattr(module, "_mended", counted)
+    model, found = model_of(loss, lam=1e-9, intercept=intercept), []
+    for spoilt in (module._Output.spoilt, lambda self, y: 0.0):
+        monkeypatch.setattr(module._Output, "spoilt", spoilt)
+        asked.append(0)
+        found.append(fit(model, tol=1e-2, strategy="newton"))
+        assert found[-1].converged
+    assert asked[0] < asked[1]
+    assert found[0].iterations == found[1].iterations

@@ -28,6 +28,7 @@ FALL = 1e3  # times the goal: what a step may gain for its dual variables to be 
 NEAR = 1e-3  # the same, times P(0, 0), where nothing else leads to a gap
 NOTHING = 1e-6  # times the goal: what rounding errors may change
 MENDABLE, MENDS = 100.0, 3  # times the goal: a gap that dual variables are mended for; how often at most
+SPOILT = 25.0  # times the goal: what moving them into their domain may be expected to cost, if they may be mended
 ROOM = 2**24  # numbers in the factors of all outputs that are kept for that, or in the Gram matrices that are
 
 
@@ -59,8 +60,9 @@ def newton(
     """
     here, best = _begun(model, start, w, t)
     yield best
-    outputs = [_Output(model, k, tol, rough=start is None and w is not None) for k in range(model.outputs)]
-    rounding = _Rounding(model, here)
+    norms2 = model.problem.rows("rows").norms2()
+    outputs = [_Output(model, k, tol, norms2, rough=start is None and w is not None) for k in range(model.outputs)]
+    rounding = _Rounding(model, here, norms2)
     dual = best.gap - best.value  # the smallest D(y) so far
     y = best.y
     while (active := best.gap > tol * model.scale).any():
@@ -71,7 +73,7 @@ def newton(
             c[k] -= step.taken.e
             t[:, k : k + 1] -= step.taken.move
             value[k] = step.value
-        if any(step.worth_asking(tol, model.scale[k], alone=model.intercept) for k, step in steps.items()):
+        if any(outputs[k].asks(step) for k, step in steps.items()):
             y, dual = lower_of(y, dual, *_mended(model, y, steps, value, tol))
         best = Candidate(w, c, y, value, np.maximum(value + dual, 0)).better(best)
         if not np.all(best.gap <= tol * model.scale):
@@ -121,9 +123,9 @@ def _mended(
 class _Rounding:
     """How far scores that are updated, not computed from w, may be from Aw + c by rounding."""
 
-    def __init__(self, model: LinearModel, here: _Here) -> None:
+    def __init__(self, model: LinearModel, here: _Here, norms2: FloatArray) -> None:
         self.model = model
-        self.reach = math.sqrt(float(model.problem.rows("rows").norms2().max()))  # the longest sample
+        self.reach = math.sqrt(float(norms2.max()))  # the longest sample
         self.error = 0.0
         self.add(here.w, here.c)
 
@@ -202,20 +204,8 @@ class _Taken(NamedTuple):
     aim: FloatArray  # what -(1/W) A'y is by the equations of the full step, l2 (w - u)
     y: FloatArray
     gain: float
-    inside: bool  # whether y is in its domain without help, or the loss is logistic
     aimed: bool  # whether its curvatures were not those of the losses alone
     shortened: bool  # then y says little about the point that was reached
-
-    def worth_asking(self, tol: float, scale: float, *, alone: bool) -> bool:
-        """Whether D(y) may be small enough for a gap <= tol * scale: P - min P was about `gain` before the step, which
-        squares it at best, and does not if it was aimed. Where they `alone` lead to gaps, they are asked near the
-        solution in any case.
-        """
-        if self.aimed and self.gain > MOST * tol * scale:
-            return False
-        if alone:
-            return self.gain <= max(math.sqrt(tol), NEAR) * scale
-        return self.inside and self.gain <= min(FALL * tol, math.sqrt(tol)) * scale
 
     def mended(self, model: LinearModel, y: FloatArray, v: FloatArray) -> FloatArray:
         """Dual variables that were moved into their domain, where -(1/W) A'y = v, led back to the step's equations.
@@ -239,13 +229,13 @@ class _Quadratic(NamedTuple):
 class _Output:
     """Steps of one output."""
 
-    def __init__(self, model: LinearModel, k: int, tol: float, *, rough: bool) -> None:
-        self.model, self.k, self.terms = model, k, model.terms(k)
+    def __init__(self, model: LinearModel, k: int, tol: float, norms2: FloatArray, *, rough: bool) -> None:
+        self.model, self.k, self.tol, self.terms = model, k, tol, model.terms(k)
         room = model.outputs * model.d**2 <= ROOM
         mends = model.loss.shape.logistic and room
         self.gram = Changing(model.weighted) if room and not mends else model.weighted
         self.near = MOST * tol * model.scale[k] if mends else -math.inf  # what a step may gain for y to be mended
-        self.ends = None if model.loss.shape.logistic else model.loss.domain(model.b[:, k : k + 1], model.s)
+        self.ends, self.norms2 = model.loss.domain(model.b[:, k : k + 1], model.s), norms2
         self.rough = rough  # whether it began far from the solution, but not at 0, where no sample is on a side
         self.aims = rough and bool(model.loss.shape.logistic)  # the next step, by curvatures that lead samples across
 
@@ -290,12 +280,9 @@ class _Output:
             far = self.rough and here - there >= FAR * model.scale[self.k]
             self.aims = model.loss.shape.logistic and (far or length < 1)
             dual = y - quadratic.curvature[:, None] * full.move
-            inside = self.ends is None or not (np.any(dual < self.ends[0]) or np.any(dual > self.ends[1]))
             kept = quadratic if slope / 2 <= self.near else None
             aim = l2 * (w - full.u)
-            return _Taken(
-                full.times(length), there, kept, aim, dual, slope / 2, inside, other_curvatures, length <= HALF
-            )
+            return _Taken(full.times(length), there, kept, aim, dual, slope / 2, other_curvatures, length <= HALF)
 
         other_curvatures = self.aims
         curvature = self.terms.second_derivative(t)[:, 0]
@@ -311,6 +298,31 @@ class _Output:
                 quadratic, full, slope, length, there = safe, other, steep, part, lower
                 other_curvatures = True
         return taken(quadratic, full, slope, length, there)
+
+    def asks(self, step: _Taken) -> bool:
+        """Whether D at a step's dual variables may be small enough for a gap <= tol * scale.
+
+        P - min P was about `gain` before the step, which squares it at best, and does not if it was aimed. With an
+        intercept nothing else leads to gaps, and they are asked further from the solution.
+        """
+        tol, scale = self.tol, self.model.scale[self.k]
+        if step.aimed and step.gain > MOST * tol * scale:
+            return False
+        most = max(math.sqrt(tol), NEAR) if self.model.intercept else min(FALL * tol, math.sqrt(tol))
+        if step.gain > most * scale:
+            return False
+        return self.spoilt(step.y) <= (1.0 if step.quadratic is None else SPOILT) * tol * scale
+
+    def spoilt(self, y: FloatArray) -> float:
+        """What moving y into its domain is expected to add to D: |A'e|^2/(2 l2 W^2), e being the changes of y, as if
+        samples had nothing in common, sum_i e_i^2 |a_i|^2 in place of |A'e|^2. It is often much more, hardly ever less.
+
+        Without an intercept, losses other than the logistic one have derivatives that are as good as such y: infinite.
+        """
+        moved = (np.clip(y, *self.ends) - y)[:, 0]
+        if not self.model.loss.shape.logistic and not self.model.intercept and moved.any():
+            return math.inf
+        return float(moved**2 @ self.norms2) / (2 * self.model.penalty.l2 * self.model.total**2)
 
     def _model(self, curvature: FloatArray) -> _Quadratic:
         return _Quadratic(curvature, factored(self.model.hessian(curvature, self.gram)))
