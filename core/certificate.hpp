@@ -62,11 +62,9 @@ void certify(std::uint32_t count, std::size_t entries, const Term& term, const d
       sums[k] = sum;
     }
   };
-  in_parts(stretches, worth_starting(threads, stretches, 2), [&](std::size_t, std::uint32_t from, std::uint32_t to) {
-    for (std::size_t part = from; part < to; ++part) {
-      const std::size_t first = part * stretch, last = std::min<std::size_t>(first + stretch, count);
-      for (std::size_t i = first; i < last; i += batch) fill(i, std::min(last - i, batch), &found[part * K]);
-    }
+  in_turns(stretches, worth_starting(threads, stretches, 2), [&](std::size_t part) {
+    const std::size_t first = part * stretch, last = std::min<std::size_t>(first + stretch, count);
+    for (std::size_t i = first; i < last; i += batch) fill(i, std::min(last - i, batch), &found[part * K]);
   });
   std::fill(out, out + K, Certificate{});
   for (std::size_t part = 0; part < stretches; ++part) {

@@ -32,11 +32,20 @@ std::size_t worth_starting(std::size_t threads, const Rows& rows) {
   return worth_starting(threads, rows.count(), each);
 }
 
+// body(from, to) for stretches of the rows, some of which may have most of the entries, as columns of texts do.
+template <class Rows, class Body>
+void by_rows(const Rows& rows, std::size_t threads, Body body) {
+  const std::size_t parts = worth_starting(threads, rows), count = rows.count();
+  const std::size_t stretches = parts == 1 ? 1 : 16 * parts;
+  in_turns(stretches, parts, [=](std::size_t k) {
+    body(static_cast<std::uint32_t>(count * k / stretches), static_cast<std::uint32_t>(count * (k + 1) / stretches));
+  });
+}
+
 // out_i = sum_j weight_j b_ij^2
 template <class Rows>
 void norms2(const Rows& rows, const double* weights, std::size_t threads, double* out) {
-  const std::size_t parts = worth_starting(threads, rows);
-  in_parts(rows.count(), parts, [=, &rows](std::size_t, std::uint32_t from, std::uint32_t to) {
+  by_rows(rows, threads, [=, &rows](std::uint32_t from, std::uint32_t to) {
     for (std::uint32_t i = from; i < to; ++i) {
       const auto row = rows[i];
 #if COORDWISE_STRETCHES
@@ -93,8 +102,7 @@ void squares(const Rows& rows, const double* weights, std::size_t threads, doubl
 // out (N x K) = <b_i, vector_k>
 template <class Rows>
 void dots(const Rows& rows, const double* vectors, std::size_t outputs, std::size_t threads, double* out) {
-  const std::size_t parts = worth_starting(threads, rows);
-  in_parts(rows.count(), parts, [=, &rows](std::size_t, std::uint32_t from, std::uint32_t to) {
+  by_rows(rows, threads, [=, &rows](std::uint32_t from, std::uint32_t to) {
     by_groups(outputs, [&](auto group, std::size_t first) {
       for (std::uint32_t i = from; i < to; ++i) {
         dot<decltype(group)::width>(rows[i], vectors + first, outputs, out + i * outputs + first);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -22,6 +23,15 @@ void in_parts(std::size_t count, std::size_t parts, Body body) {
   auto task = [&](std::size_t part) { body(part, first(part), first(part + 1)); };
   if (parts > 1 && Team::here().work(parts, task)) return;
   for (std::size_t part = 0; part < parts; ++part) task(part);
+}
+
+// body(i) for i = 0 .. count - 1, each in whichever of the threads is free: where some take longer than others.
+template <class Body>
+void in_turns(std::size_t count, std::size_t threads, Body body) {
+  std::atomic<std::size_t> next{0};
+  in_parts(threads, threads, [&](std::size_t, std::uint32_t, std::uint32_t) {
+    for (std::size_t i = next++; i < count; i = next++) body(i);
+  });
 }
 
 }  // namespace coordwise

@@ -147,7 +147,7 @@ void bind_matrices(nb::module_& m) {
       .def(
           "certificate",
           [](const Matrix& self, const Term& term, std::optional<Table> centers, std::optional<Vector> weights, Table x,
-             Table omega, Sums out) {
+             Table omega, std::size_t threads, Sums out) {
             const std::size_t outputs = x.shape(1);
             require(x.shape(0) == self.count() && omega.shape(0) == self.width() && omega.shape(1) == outputs,
                     "certificate: shapes do not fit");
@@ -159,7 +159,7 @@ void bind_matrices(nb::module_& m) {
                   [&](const auto& rows) {
                     by_groups(outputs, [&](auto group, std::size_t first) {
                       certify<decltype(group)::width>(
-                          rows.count(), entries_hint(rows), term, omega.data() + first, outputs, 1,
+                          rows.count(), entries_hint(rows), term, omega.data() + first, outputs, threads,
                           [&](std::uint32_t i) { return rows[i]; },
                           [=](std::uint32_t i, std::size_t k) { return at[i * outputs + first + k]; },
                           [=](std::uint32_t i, std::size_t k) { return c ? c[i * outputs + first + k] : 0.0; },
@@ -170,7 +170,7 @@ void bind_matrices(nb::module_& m) {
             });
           },
           nb::arg("term"), nb::arg("centers").none(), nb::arg("weights").none(), nb::arg("x"), nb::arg("omega"),
-          nb::arg("out"));
+          nb::arg("threads"), nb::arg("out"));
 
   m.def("sparse", &sparse<double, std::int32_t>);
   m.def("sparse", &sparse<float, std::int32_t>);

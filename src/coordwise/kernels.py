@@ -239,10 +239,10 @@ class Matrix:
         self._core.combine(x, threads, out)
         return out
 
-    def sums(self, terms: Terms, x: FloatArray, omega: FloatArray) -> dict[str, FloatArray]:
+    def sums(self, terms: Terms, x: FloatArray, omega: FloatArray, threads: int = 1) -> dict[str, FloatArray]:
         """Fenchel-Young sums of the coordinates at x, with g_i = <b_i, omega> (see `core/engine.hpp`)."""
         out = np.empty((x.shape[1], len(SUMS)))
-        self._core.certificate(terms.core, terms.centers, terms.weights, x, omega, out)
+        self._core.certificate(terms.core, terms.centers, terms.weights, x, omega, threads, out)
         return dict(zip(SUMS, out.T, strict=True))
 
 

@@ -163,7 +163,7 @@ class Objective(ABC):
     def exact(self, x: FloatArray) -> tuple[FloatArray, Certificate]:
         """Image and certificate of x (N x K), computed from nothing but x."""
         image = self.image(x)
-        return image, self.certificate(image, lambda omega: self.rows.sums(self.coordinates, x, omega))
+        return image, self.certificate(image, lambda omega: self.rows.sums(self.coordinates, x, omega, self.threads))
 
     def confirmed(self, x: FloatArray, image: FloatArray, found: Certificate) -> tuple[FloatArray, Certificate]:
         """`exact` for a run's point x, given the image that the run keeps, with its rounding, and what it certified."""
