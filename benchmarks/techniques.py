@@ -50,7 +50,7 @@ def residuals_as_duals() -> Iterator[None]:
         squares = (np.square(x).sum(axis=1), np.square(image).sum(axis=1) / self.shift)
         self.dual = sum(squares) / 2 - (self.f * x).sum(axis=1)
 
-    with mock.patch.object(krylov._Run, "_mix", taken):
+    with mock.patch.object(krylov.Run, "_mix", taken):
         yield
 
 
@@ -153,6 +153,7 @@ FEW_FEATURES: dict[str, Switch] = {
     "full steps": lambda: mock.patch.object(newton, "flattest", return_value=1.0),
     "nobody led across": lambda: mock.patch.object(newton, "aimed", lambda t, y: np.zeros_like(t)),
     "duals not mended": lambda: mock.patch.object(newton, "MENDS", 0),
+    "spoilt duals asked": lambda: mock.patch.object(newton, "SPOILT", np.inf),
     "derivatives as duals": lambda: mock.patch.object(newton, "FALL", 0.0),
     "Gram by scipy or BLAS": library_products,
     "every Gram anew": lambda: mock.patch.object(weighted, "SOME", -1.0),
@@ -171,7 +172,12 @@ WEAK: dict[str, Switch] = {
 }
 WIDE: dict[str, Switch] = {"everything": nullcontext, "Gram matrix": "gram", "Krylov spaces": "krylov"}
 LONG: dict[str, Switch] = {"everything": nullcontext, "Newton's method": "newton", "over the samples": "dual"}
-BOTH: dict[str, Switch] = {"everything": nullcontext, "zeros not asked": zeros_not_asked, "over the samples": "dual"}
+BOTH: dict[str, Switch] = {
+    "everything": nullcontext,
+    "features alone": "primal",
+    "zeros not asked": ("primal", zeros_not_asked),
+    "over the samples": "dual",
+}
 STRAIGHT: dict[str, Switch] = {
     "everything": nullcontext,
     "duals not solved for": lambda: mock.patch.object(semismooth, "WORTH", 0.0),

@@ -132,6 +132,18 @@ def test_where_it_is_not_asked_for(changed):
     assert "smooth part" not in fit(model, tol=1e-2).strategy
 
 
+@pytest.mark.parametrize("intercept", [False, True], ids=["none", "intercept"])
+@pytest.mark.parametrize("tol", [0.0, 1e-3])
+def test_outputs_without_anything_to_explain(intercept, tol):
+    A, b = data(outputs=2)
+    b[:, 1] = 0.0
+    model = LinearModel(cw.ERM(A, b, penalty=cw.penalties.ElasticNet(1e-6, 1e-5)), intercept)
+    *_, last = smooth_part(model, tol, steps=[], most=60)
+    assert last.gap[0] < 0.1 * model.scale[0]
+    assert last.gap[1] == 0
+    np.testing.assert_array_equal(last.w[:, 1], 0)
+
+
 def test_a_start_is_kept():
     model = model_of(1e-5, 1e-5)
     found = fit(model, tol=1e-6, max_passes=1e4)

@@ -64,6 +64,7 @@ def smooth_part(model: LinearModel, tol: float, *, steps: list[int], most: float
 
 def _near(bound: FloatArray, before: FloatArray, goal: FloatArray, count: int) -> bool:
     """Whether every gap is expected to reach its goal soon, going by the last steps."""
+    far = bound > goal
     with np.errstate(divide="ignore"):
-        away, fallen = np.log(bound / goal), np.log(before / bound)
+        away, fallen = np.log(bound[far] / goal[far]), np.log(before[far] / bound[far])
     return bool(np.all(away * count <= LONG * fallen))
