@@ -374,3 +374,10 @@ def test_dual_variables_that_are_spoilt_are_not_asked(loss, intercept, monkeypat
         assert found[-1].converged
     assert asked[0] < asked[1]
     assert found[0].iterations == found[1].iterations
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
+def test_tiny_weights_divide_nothing_by_zero(loss):
+    A, b = rare_features(n=300)
+    problem = cw.ERM(A, b, loss=loss, penalty=cw.penalties.L2(1e-50), sample_weight=np.full(300, 1e-140))
+    assert np.isfinite(fit(LinearModel(problem, True), tol=1e-2, strategy="newton", max_passes=5).value[0])

@@ -159,9 +159,7 @@ def test_limits_on_passes_are_kept():
         assert found.status is Status.MAX_PASSES
         assert found.passes <= most + 1
         assert found.value[0] < 0.6 * model.scale[0]
-    assert (
-        fit(model, tol=1e-12, max_passes=1).strategy == "krylov: 1 steps for the smooth part, and no more were allowed"
-    )
+    assert fit(model, tol=1e-12, max_passes=1).strategy == "krylov: 1 steps for the smooth part"
 
 
 def test_no_time_leaves_the_start():
@@ -190,6 +188,43 @@ def test_a_callback_ends_it_and_the_best_is_kept(how, when):
     passes = [p for p, _ in seen]
     assert found.value[0] <= min(value for _, value in seen) * (1 + 1e-12)
     assert passes[0] > 0
+    assert np.all(np.diff(passes) >= 0)
+
+
+@pytest.mark.parametrize("intercept", [False, True], ids=["none", "intercept"])
+def test_an_interrupt_between_the_two_keeps_the_first(intercept, monkeypatch):
+    model, steps = model_of(1e-5, 1e-5, intercept=intercept), []
+    *_, first = smooth_part(model, 1e-12, steps=steps)
+
+    def interrupted(*args, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(f"coordwise.fitting.trials.run_{'working_set' if intercept else 'primal'}", interrupted)
+    found = fit(model, tol=1e-12)
+    assert found.status is Status.INTERRUPTED
+    assert found.passes == sum(steps)
+    np.testing.assert_array_equal(found.w, first.w)
+
+
+def test_the_last_step_is_kept_where_one_is_enough():
+    """Two singular values, one of which is 0: conjugate gradients end after one step."""
+    d = 1500
+    A = sp.csr_array(sp.vstack([sp.eye_array(d)] * 2))
+    b = np.tile(np.random.default_rng(0).standard_normal(d), 2)[:, None]
+    model, steps = LinearModel(cw.ERM(A, b, penalty=cw.penalties.ElasticNet(1e-5, 1e-5)), False), []
+    *_, last = smooth_part(model, 1e-6, steps=steps)
+    assert steps == [1]
+    assert last.value[0] < 0.1 * model.scale[0]
+
+
+@pytest.mark.parametrize("size", [1e-80, 1e80])
+def test_data_of_any_size(size):
+    A, b = data()
+    penalty = cw.penalties.ElasticNet(1e-5 * size, 1e-5 * size**2)
+    found = fit(LinearModel(cw.ERM(A * size, b, penalty=penalty), False), tol=1e-3)
+    plain = fit(LinearModel(cw.ERM(A, b, penalty=cw.penalties.ElasticNet(1e-5, 1e-5)), False), tol=1e-3)
+    assert "smooth part" in found.strategy
+    np.testing.assert_allclose(found.w * size, plain.w, rtol=1e-6, atol=1e-6)
 
 
 def test_coefficients_are_those_of_scikit_learn():

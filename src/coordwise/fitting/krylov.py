@@ -243,6 +243,7 @@ def _largest(model: LinearModel) -> float:
 
         v = np.random.default_rng(0).random((model.d, 1))  # as that of counts: nowhere negative
         v = model.problem.adjoint(model.s * product(v))
+        v /= max(float(np.abs(v).max(initial=0.0)), 1e-300)
         v /= max(float(np.linalg.norm(v)), 1e-300)
         model.shared["sigma2"] = float((model.s * product(v) ** 2).sum())
     return float(model.shared["sigma2"])

@@ -322,7 +322,7 @@ class _Output:
         moved = (np.clip(y, *self.ends) - y)[:, 0]
         if not self.model.loss.shape.logistic and not self.model.intercept and moved.any():
             return math.inf
-        return float(moved**2 @ self.norms2) / (2 * self.model.penalty.l2 * self.model.total**2)
+        return float((moved / self.model.total) ** 2 @ self.norms2) / (2 * self.model.penalty.l2)
 
     def _model(self, curvature: FloatArray) -> _Quadratic:
         return _Quadratic(curvature, factored(self.model.hessian(curvature, self.gram)))

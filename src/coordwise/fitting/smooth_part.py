@@ -43,12 +43,12 @@ def smooth_part(model: LinearModel, tol: float, *, steps: list[int], most: float
     while left > 0 and not run.ended.all():
         run.step()
         count, left = count + 1, left - 1
-        heavy = model.penalty.l1 * run.size * np.abs(run.w).sum(1)
+        heavy = model.penalty.l1 * (run.size * np.abs(run.w).sum(1))
         value = run.value + heavy
         bound = np.minimum(value, run.gap + heavy)
         on = bool(np.any(value < (1 - LITTLE) * lowest)) or (near and bool(np.all(heavy <= SMALL * goal)))
         lowest = np.minimum(value, lowest)
-        if count < LOOK and on and left > 0 and np.any(bound > SURE * goal):
+        if count < LOOK and on and left > 0 and not run.ended.all() and np.any(bound > SURE * goal):
             continue
         near, last = _near(bound, last, SURE * goal, count), bound
         steps.append(count)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import time
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -27,9 +28,12 @@ from coordwise.fitting.runners import (
 from coordwise.fitting.smooth_part import smooth_part
 from coordwise.fitting.strategies import may_be_newton, passes_of_newton
 from coordwise.fitting.trial import Trial
+from coordwise.recording import Progress
 from coordwise.results import Status
 
 __all__ = ["TRIALS"]
+
+Callback = Callable[[Progress], object]
 
 LOOKS = (6, 12)  # passes over the samples after which it is judged whether Newton's method is to take over
 
@@ -105,23 +109,30 @@ def _smooth_first(model: LinearModel, options: Options) -> Outcome:
     steps: list[int] = []
     rounds = smooth_part(model, options.tol, steps=steps, most=options.max_passes)
     first = follow(model, options, rounds, passes=lambda: sum(steps))
-    left, taken = options.max_passes - sum(steps), f"{sum(steps)} steps for the smooth part"
+    spent = sum(steps)
+    left, taken = options.max_passes - spent, f"{spent} steps for the smooth part"
     if first.status is not Status.MAX_PASSES or left <= 0:
-        why = "beside which the l1 penalty is small" if first.status is Status.CONVERGED else "and no more were allowed"
-        return replace(first, steps=sum(steps), part=0.0, strategy=f"krylov: {taken}, {why}")
-    options = replace(options, start=first.found, max_passes=left)
-    if model.intercept:
-        second = run_working_set(model, options, many=True)
-    else:
-        second = run_primal(model, options, first.found.y)
+        why = ", beside which the l1 penalty is small" if first.status is Status.CONVERGED else ""
+        return replace(first, steps=spent, part=0.0, strategy=f"krylov: {taken}{why}")
+    options = replace(options, start=first.found, max_passes=left, callback=_counted(options.callback, spent))
     name = "working_set" if model.intercept else "primal"
-    return replace(
-        second,
-        found=second.found.better(first.found),
-        steps=sum(steps),
-        part=second.passes,
-        strategy=f"{name}: coordinates are all features, after {taken}",
-    )
+    strategy = f"{name}: coordinates are all features, after {taken}"
+    try:
+        if model.intercept:
+            second = run_working_set(model, options, many=True)
+        else:
+            second = run_primal(model, options, first.found.y)
+    except KeyboardInterrupt:  # before it had a candidate
+        return replace(first, status=Status.INTERRUPTED, steps=spent, part=0.0, strategy=strategy)
+    found = second.found.better(first.found)
+    return replace(second, found=found, steps=spent, part=second.passes, strategy=strategy)
+
+
+def _counted(callback: Callback | None, before: int) -> Callback | None:
+    """A callback that counts passes from those that were taken before."""
+    if callback is None:
+        return None
+    return lambda progress: callback(replace(progress, passes=progress.passes + before))
 
 
 TRIALS: dict[str, Runner] = {
