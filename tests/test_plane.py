@@ -140,3 +140,13 @@ def test_results_of_solve_keep_the_weights_of_their_dual_variables():
     problem = make("hinge", lam=1e-4, n=2000, d=300)
     result = cw.solve(problem.dual(), tol=1e-2)
     np.testing.assert_allclose(result.w, problem.primal_point(result.x), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("size", [1e-90, 1e70])
+def test_data_and_penalties_of_any_size(size):
+    """Whose (l2 W)^2 is no number any more: P is the same for weights that are so many times larger or smaller."""
+    plain = make("logistic")
+    scaled = cw.ERM(plain.A * size, plain.b, loss="logistic", lam=1e-2 * size**2)
+    (w, value), (other, there) = (seen(problem)[0].best() for problem in (plain, scaled))
+    assert there == pytest.approx(value, rel=1e-9)
+    np.testing.assert_allclose(other * size, w, rtol=1e-6)

@@ -17,6 +17,7 @@ import scipy.sparse as sp
 from conftest import unequal_rows
 
 import coordwise as cw
+from coordwise.erm import PrimalERM
 from coordwise.methods import METHODS
 from coordwise.recording import worth_recording
 from coordwise.rows import Rows
@@ -389,3 +390,16 @@ def test_result_prints_one_line():
     assert repr(result).startswith("<coordwise Result, w of shape 60, nu_acdm(")
     assert "converged: duality gap" in result.message
     assert result.storage.endswith("used in place")
+
+
+def test_a_callback_sees_gaps_that_are_infinite(monkeypatch):
+    whole, seen = PrimalERM.certificate, []
+
+    def endless(self, image, sums):
+        return dataclasses.replace(whole(self, image, sums), gap=np.array([np.inf]))
+
+    monkeypatch.setattr(PrimalERM, "certificate", endless)
+    A = np.random.default_rng(0).standard_normal((30, 5))
+    cw.solve(cw.ERM(A, A[:, 0], lam=0.1).primal(), "nu_acdm", tol=1e-3, max_passes=3, callback=seen.append)
+    assert seen
+    assert all(progress.predicted_passes_left == np.inf for progress in seen)

@@ -55,7 +55,7 @@ class Plane:
         before, last = self._images
         across = before[:, 0] @ last[:, 0]
         products = np.array([[before[:, 0] @ before[:, 0], across], [across, last[:, 0] @ last[:, 0]]])
-        products /= (self.l2 * self.total) ** 2  # inner products of the two w's
+        products = products / (self.l2 * self.total) / (self.l2 * self.total)  # inner products of the two w's
         share, t = np.array([0.0, 1.0]), self._scores[1]
         share, t = self._lowest(products, share, t, np.array([-1.0, 1.0]))
         if not brief:

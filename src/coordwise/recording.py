@@ -258,7 +258,8 @@ class Log:
         rate, error = self.schedule.constants.rate_per_pass, self.current.error
         left = math.nan
         if rate is not None and 0 < rate < 1 and error > 0:
-            left = max(math.log(self.tol / error) / math.log(rate), 0.0) if self.tol > 0 else math.inf
+            finite = self.tol > 0 and error < math.inf
+            left = max((math.log(self.tol) - math.log(error)) / math.log(rate), 0.0) if finite else math.inf
         value, gap, scale = map(self.objective.scalar, (self.current.value, self.current.gap, self.current.scale))
         state = (self.iterations, self.passes, self.seconds, value, gap, scale, self.restarts, left)
         return Progress(*state, self.solution)
