@@ -81,7 +81,8 @@ def fit(
     "primal" over the features, "working_set" over working sets of them, "krylov" by conjugate gradients for ridge
     regression, "semismooth" by Newton steps over all features and dense matrices of some samples; "auto" takes the
     cheapest that applies, and leaves the samples for "interior" or "newton", or Krylov spaces for "gram", if the first
-    passes or steps show that this is cheaper. What was chosen, and why, is in `Fit.strategy`. Unless it is `alone`,
+    passes or steps show that this is cheaper; elastic nets over all features may begin, and end, with Krylov spaces for
+    their smooth part. What was chosen, and why, is in `Fit.strategy`. Unless it is `alone`,
     other fits of a path will use the same Gram matrix, and one of few features or samples is made at once.
 
     Raises

@@ -160,7 +160,7 @@ class Quadratic(Objective):
         self._at_zero = np.array([self.value_at_zero])
 
     def certificate(self, image: FloatArray, sums: Sums) -> Certificate:
-        """P + D at the residual, scaled into the domain of r* by the best factor if the penalty is l1 alone."""
+        """P + D at 0, or at the residual, scaled into the domain of r* by the best factor for l1 alone."""
         omega = self.gain * image
         if self.minus_last:
             omega[-1] *= -1
