@@ -66,9 +66,7 @@ def krylov(
         if steps is not None:
             steps.append(taken)
         w[:, active], y[:, active] = run.weights, run.dual_variables
-        t = model.scores(w, np.zeros(model.outputs))
-        c = model.best_intercept(t)
-        found = model.paired(w, c, t + c, y)
+        found = model.beside(w, y)
         stale = np.where(found.gap < last, 0, stale + 1)
         last, best = found.gap, found.better(best)
         yield best

@@ -262,6 +262,12 @@ class LinearModel:
         """
         return self.penalty.l2 / 2 * np.sum((w - v / self.penalty.l2) ** 2, axis=0)
 
+    def beside(self, w: FloatArray, y: FloatArray) -> Candidate:
+        """The candidate of weights, with the best intercept, and dual variables that were found together."""
+        t = self.scores(w, np.zeros(self.outputs))
+        c = self.best_intercept(t)
+        return self.paired(w, c, t + c, y)
+
     def paired(self, w: FloatArray, c: FloatArray, t: FloatArray, y: FloatArray) -> Candidate:
         """The candidate of weights and dual variables that were found together, with scores t = Aw + c."""
         y, dual = self.dual_of(y)

@@ -53,10 +53,7 @@ def smooth_part(model: LinearModel, tol: float, *, steps: list[int], most: float
         near, last = _near(bound, last, SURE * goal, count), bound
         steps.append(count)
         count = 0
-        w = run.weights
-        t = model.scores(w, np.zeros(model.outputs))
-        c = model.best_intercept(t)
-        best = model.paired(w, c, t + c, run.dual_variables).better(best)
+        best = model.beside(run.weights, run.dual_variables).better(best)
         yield best
         if not on or np.all(best.gap <= goal) or np.all(bound <= SURE * goal):  # the last: rounding allows no more
             return
