@@ -5,6 +5,7 @@ import pytest
 
 from coordwise.blas import LARGE, _Limit, _of_scipy, one_blas_thread, one_scipy_thread
 from coordwise.erm import ERM
+from coordwise.fitting import fit as module
 from coordwise.fitting.fit import fit
 from coordwise.fitting.model import LinearModel
 from coordwise.penalties import L2
@@ -112,3 +113,19 @@ def test_wide_dense_data_leave_numpy_its_threads():
     for own, others in seen:
         assert set(own) <= {1}
         assert set(others) <= {2}
+
+
+def test_what_decides_about_a_strategy_has_one_thread_too(monkeypatch):
+    """A thread that helped with a single product would go on spinning beside the kernels."""
+    seen = []
+
+    def watched(*args):
+        seen.append(set(counts()))
+        return choose(*args)
+
+    choose = module.choose
+    monkeypatch.setattr(module, "choose", watched)
+    rng = np.random.default_rng(0)
+    A, b = rng.standard_normal((60, 3)), np.where(rng.random(60) < 0.5, -1.0, 1.0)
+    assert fit(LinearModel(ERM(A, b, "logistic", L2(1e-2)), False), tol=1e-3).converged
+    assert seen == [{1}]

@@ -96,10 +96,11 @@ def fit(
     options = Options(tol, max_passes, limit, method, random_state, start, callback, n_jobs)
     model.problem.threads = options.threads
     name, why = strategy, "as asked"
-    if check_choice("strategy", strategy, STRATEGIES) == "auto":
-        name, why = choose(model, tol)
-    check_applies(model, name)
-    tried = strategy == "auto" and _may_be_other(model, name, tol, start)
+    with one_blas_thread():  # one that helped with a product would spin beside the kernels for a tenth of a second
+        if check_choice("strategy", strategy, STRATEGIES) == "auto":
+            name, why = choose(model, tol)
+        check_applies(model, name)
+        tried = strategy == "auto" and _may_be_other(model, name, tol, start)
     shared = not alone and min(model.n, model.d) <= FEW
     there = ("moments" if model.n >= model.d else "kernel") in model.shared
     tried = tried and not (name == "gram" and (shared or there))
