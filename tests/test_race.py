@@ -1,5 +1,6 @@
 """The race: tolerances swept and refined, calls that hang or die, verdicts, and what is kept of it."""
 
+import itertools
 import json
 import math
 import os
@@ -13,6 +14,7 @@ pytest.importorskip("sklearn")
 
 from bench_cases import small_data
 
+from coordwise.bench import worker as worker_module
 from coordwise.bench.peers import Peer, by_name
 from coordwise.bench.peers.peer import TOLERANCES
 from coordwise.bench.problems import Problem
@@ -338,3 +340,19 @@ class TestStore:
         path = tmp_path / "rows" / f"{RIDGE.key}.json"
         path.write_text(path.read_text()[:100])
         assert store.get(RIDGE) is None
+
+
+def test_threads_that_go_on_after_their_work_are_waited_for(monkeypatch):
+    used, slept = iter([0.0, 0.009, 0.009, 0.019, 0.019, 0.0192]), []
+    monkeypatch.setattr(worker_module.time, "process_time", lambda: next(used))
+    monkeypatch.setattr(worker_module.time, "sleep", slept.append)
+    worker_module._wait_for_quiet()
+    assert slept == [worker_module.QUIET] * 3
+
+
+def test_threads_that_never_rest_are_not_waited_for_for_long(monkeypatch):
+    clock, slept = itertools.count(), []
+    monkeypatch.setattr(worker_module.time, "process_time", lambda: float(next(clock)))
+    monkeypatch.setattr(worker_module.time, "sleep", slept.append)
+    worker_module._wait_for_quiet()
+    assert sum(slept) == pytest.approx(worker_module.LONGEST)

@@ -26,7 +26,8 @@ WARM_UP_ROWS = 300
 WARM_UP_SECONDS = 120.0  # for a first call that compiles
 TOUCH_SECONDS = 5.0  # for one that does not
 PREPARE_SECONDS = 60.0  # for the data in a solver's own layout
-BESIDE = 0.25  # seconds that a request may take longer than the call that is measured in it
+QUIET, LONGEST = 0.01, 0.2  # seconds in which nothing happens; that are waited for them
+BESIDE = 0.25 + LONGEST  # seconds that a request may take longer than the call that is measured in it
 AGAIN = 0.4  # of that, for a solver that had no answer before
 FORKS = sys.platform == "linux"  # elsewhere, linear algebra may not survive it
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
@@ -243,6 +244,19 @@ def _answer(bench: _Bench, name: str, arguments: Sequence[Any]) -> tuple[str, An
         return "wrong" if name == "enter" else "refused", _text(error)
 
 
+def _wait_for_quiet() -> None:
+    """Wait until no thread of the process is at work, or for as long as that is worth.
+
+    Those of linear algebra go on for up to a tenth of a second after their work, in case there is more: whoever is
+    called next would have to share the processors with them.
+    """
+    for _ in range(round(LONGEST / QUIET)):
+        begun = time.process_time()
+        time.sleep(QUIET)
+        if time.process_time() - begun < QUIET / 5:
+            return
+
+
 class _Copy:
     """A copy of the process, made when it is needed, that answers one request at a time."""
 
@@ -380,6 +394,7 @@ class _Bench:
         peer = self.peers[name]
         X, y = self.prepared[name], self.problem.data.b
         gc.collect()
+        _wait_for_quiet()
         begun = time.perf_counter()
         model = peer.fit(X, y, self.problem, tol, self.threads)
         seconds = time.perf_counter() - begun
