@@ -24,32 +24,54 @@ inline double sigmoid(double t) {
   return t >= 0 ? 1 / (1 + e) : e / (1 + e);
 }
 
-// Root a in (0, 1) of f(s) = s + k a - r, s = logit(a), k >= 0: safeguarded steps of Halley's method.  The start
-// matters: from the middle of the bracket the iteration can stall far from machine accuracy when k is large.  For r <=
-// k/2 (else by symmetry) it is the root of f's tangent at 0 where that is near; r - W(k e^r), W Lambert's function to
-// first order, where the root is small; and logit(r/k) elsewhere.  Neither f'' nor f''' is larger than f', so that a
-// step leaves its own cube at most: after one below 4e-6 another would change nothing.
+// Root a in (0, 1) of f(s) = s + k a - r, s = logit(a), k >= 0, for r <= k/2 (else by symmetry), where s <= 0.
+//
+// The start matters: from the middle of the bracket the iteration can stall far from machine accuracy when k is large.
+// It is the root of f's tangent at 0 where that is near; with E = k e^r, r - W(E), W being Lambert's function (to 5e-6
+// by a quotient of polynomials up to E = 2.75, to its second order beyond), mended for a = e^s/(1 + e^s) in place of
+// e^s by a Newton step; and logit(r/k) where a is not small, or r is much larger than s.
+//
+// Then steps of fourth order (Householder's) in a bracket, written without the denominators 1 + e^s of a and its
+// derivatives, so that each has one division.  No derivative of f is larger than the first one, so that a step leaves
+// its own fourth power at most: most often the first one is enough.
 inline double logistic_root(double k, double r) {
+  constexpr double little = 3e-4, large = 1e100;  // a step after which no other is needed; where cubes would overflow
   if (!(k > 0)) return sigmoid(r);
-  if (r > 0.5 * k) return 1 - logistic_root(k, k - r);
-  double lo = r - k, hi = r;
+  const bool mirrored = r > 0.5 * k;
+  if (mirrored) r = k - r;
+  double lo = r - k, hi = std::min(r, 0.0);
   double s = (r - 0.5 * k) / (1 + 0.25 * k);
-  if (s < -2) {
-    const double x = std::log(k) + r;
-    s = r > 0.05 * k ? std::log(r / (k - r)) : r - (x > 1 ? x - std::log(x) : 1 / (1 + std::exp(-x)));
+  if (s < -1) {
+    const double E = k * std::exp(r);
+    if (E <= 2.75) {
+      const double above = 1 + E * (1.54034066 + E * 0.28821445);
+      const double below = 1 + E * (2.53840851 + E * (1.3479006 + E * 0.10102279));
+      const double W = E * above / below, c = 1 + W / k;
+      s = r - W + W * W * c / (k * (c * c + W));
+    } else if (r > std::min(0.05 * k, 1e3)) {
+      s = std::log(r / (k - r));
+    } else {
+      const double x = std::log(k) + r, y = std::log(x);
+      s = r - x + y - y / x;
+    }
   }
   s = std::min(std::max(s, lo), hi);
   for (int step = 0; step < 100; ++step) {
-    const double a = sigmoid(s), slope = a * (1 - a), bend = 1 - 2 * a;
-    const double f = s + k * a - r, rise = 1 + k * slope;
-    (f > 0 ? hi : lo) = s;
-    double move = f / rise;
-    if (std::fabs(move) < 1) move *= 2 * rise / (2 * rise - move * k * slope * bend);
-    if (std::fabs(move) <= 4e-6) return a - slope * move * (1 - 0.5 * move * bend);
+    const double e = std::exp(s), D = 1 + e, ke = k * e, bend = 1 - e, twist = 1 + e * (e - 4);
+    const double F = (s - r) * D + ke, R = D * D + ke, S = ke * bend;  // f and two derivatives, times D, D^2, D^3
+    (F > 0 ? hi : lo) = s;
+    const bool quartic = std::fabs(F) * D < R && k < large;
+    const double move =
+        quartic ? 3 * D * F * (2 * R * R - F * S) / (6 * R * (R * R - F * S) + F * F * ke * twist) : F * D / R;
+    if (std::fabs(move) <= (quartic ? little : little * little)) {
+      const double part = 1 / D, a = e * part, slope = a * part;
+      const double found = a - slope * move * (1 - move * part * (0.5 * bend - move / 6 * part * twist));
+      return mirrored ? 1 - found : found;
+    }
     const double t = s - move;
     s = t > lo && t < hi ? t : 0.5 * (lo + hi);
   }
-  return sigmoid(s);
+  return mirrored ? sigmoid(-s) : sigmoid(s);
 }
 
 struct Term {

@@ -101,3 +101,26 @@ def test_logistic_prox_with_tiny_and_huge_kappa(kappa):
             a = exact_logistic_root(kappa, rhs)
             assert close_to_exact(terms.prox(0, 0, rhs, kappa), a, rel=1e-10), (kappa, rhs)
             assert close_to_exact(terms.prox(1, 0, -rhs, kappa), -a, rel=1e-10), (kappa, rhs)
+
+
+@pytest.mark.parametrize("k", [1e-300, 1e-9, 0.01, 1.0, 30.0, 1e4, 1e12, 1e99, 1e101, 1e200, 1e280])
+def test_exact_steps_are_exact_to_rounding(k):
+    """The root a of logit(a) + k a = r, whichever side and however small it is."""
+    one = Terms(Logistic().shape, 1.0, np.array([[-1.0]]), None)
+    shares = [0.5, 0.49, 0.3, 0.06, 0.04, 1e-3, 1e-30, 1e-200]
+    right = [*(share * k for share in shares), *(k - share * k for share in shares)]
+    right += [-600.0, -30.0, -5.0, -1.0, -1e-9, 0.0, 1.0, 3.0, 20.0, 900.0, 1100.0]
+    with mpmath.workdps(400):
+        for r in right:
+            if abs(r) > max(0.6 * k, 600):
+                continue
+            a = one.prox(0, 0, r, k)
+            assert 0 <= a <= 1
+            if a == 1:  # up to rounding
+                assert r - k > 36
+                continue
+            exact = mpmath.mpf(a)
+            slope = 1 / (exact * (1 - exact)) + k
+            off = (mpmath.log(exact / (1 - exact)) + k * exact - r) / slope
+            rounding = (abs(r) + k * exact) / slope + exact  # of r, of the product, and of a itself
+            assert abs(off) <= 2e-15 * rounding
