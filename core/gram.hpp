@@ -10,6 +10,27 @@
 
 namespace coordwise {
 
+// What the entries s .. s + L - 1 of a row and those after them add to L lines of the matrix at once: every entry is
+// read once for all of these.
+template <int L, class Slice>
+COORDWISE_INLINE void add_lines(const Slice& row, std::size_t s, double weight, const double* more, std::size_t extra,
+                                std::size_t m, double* out) {
+  double by[L], *line[L];
+  for (int l = 0; l < L; ++l) {
+    by[l] = weight * row.value(s + l);
+    line[l] = out + row.at(s + l) * (m + extra);
+    for (int k = 0; k <= l; ++k) line[k][row.at(s + l)] += by[k] * row.value(s + l);
+  }
+  for (std::size_t t = s + L; t < row.length; ++t) {
+    const std::size_t to = row.at(t);
+    const double value = row.value(t);
+    for (int l = 0; l < L; ++l) line[l][to] += by[l] * value;
+  }
+  for (std::size_t k = 0; k < extra; ++k) {
+    for (int l = 0; l < L; ++l) line[l][m + k] += by[l] * more[k];
+  }
+}
+
 // The part of sum_i weight_i c_i c_i' over the rows from .. to - 1, c_i = (b_i, beside_i), that one triangle and the
 // diagonal make up, added to out (M x M, M = m + extra): products of two entries stand above or below the diagonal, as
 // the row has them in order.
@@ -23,22 +44,9 @@ void add_sparse_gram(const Rows& rows, const double* weights, const double* besi
     const auto row = rows[i];
     const double* more = beside + i * extra;
     std::size_t s = 0;
-    for (; s + 2 <= row.length; s += 2) {  // two lines at once: every entry is read half as often
-      const double a = weight * row.value(s), b = weight * row.value(s + 1);
-      double *first = out + row.at(s) * M, *second = out + row.at(s + 1) * M;
-      first[row.at(s)] += a * row.value(s);
-      for (std::size_t t = s + 1; t < row.length; ++t) {
-        first[row.at(t)] += a * row.value(t);
-        second[row.at(t)] += b * row.value(t);
-      }
-      for (std::size_t k = 0; k < extra; ++k) first[m + k] += a * more[k], second[m + k] += b * more[k];
-    }
-    if (s < row.length) {
-      const double a = weight * row.value(s);
-      double* line = out + row.at(s) * M;
-      line[row.at(s)] += a * row.value(s);
-      for (std::size_t k = 0; k < extra; ++k) line[m + k] += a * more[k];
-    }
+    for (; s + 4 <= row.length; s += 4) add_lines<4>(row, s, weight, more, extra, m, out);
+    for (; s + 2 <= row.length; s += 2) add_lines<2>(row, s, weight, more, extra, m, out);
+    for (; s < row.length; ++s) add_lines<1>(row, s, weight, more, extra, m, out);
     for (std::size_t j = 0; j < extra; ++j) {
       for (std::size_t k = j; k < extra; ++k) out[(m + j) * M + m + k] += weight * more[j] * more[k];
     }
