@@ -328,3 +328,22 @@ def test_working_sets_end_where_rounding_does():
     tightest = fit(model, tol=0.0, max_passes=1e5)
     assert tightest.passes < 1e5
     assert tightest.gap[0] <= 1e-12 * model.scale[0]
+
+
+@pytest.mark.parametrize(("dense", "per_row"), [(False, 2), (False, 300), (True, 0)])
+def test_how_many_features_are_too_many_for_linear_systems(dense, per_row):
+    """A factor of those that are expected costs more than some passes; or, of sparse data, they are more than MANY."""
+    rng = np.random.default_rng(0)
+    n = d = 3000 if per_row else 60
+    A = rng.standard_normal((n, d)) if dense else sp.random_array((n, d), density=per_row / d, rng=rng, format="csr")
+    model = LinearModel(cw.ERM(A, rng.standard_normal(n), "squared", cw.penalties.L1(0.1)), False)
+    entries = n * d if dense else A.nnz
+    most = (working.COSTLY * entries) ** (1 / 3)
+    if not dense:
+        most = min((working.RARELY * entries) ** (1 / 3), working.MANY)
+        assert (most == working.MANY) == (per_row == 300)
+    for used in (most * 0.99, most * 1.01):
+        assert working._too_many(model, min(used, n), 1e-4) == (used > most)
+        assert not working._too_many(model, used, 1e-13)  # exact solutions are the only ones
+        if not dense:
+            assert working.many_used(model, round(used / working.SHARE), 1e-4) == (used > most)

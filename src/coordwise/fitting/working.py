@@ -31,10 +31,11 @@ __all__ = ["FIRST", "many_used", "nearest", "outside", "working_sets"]
 
 FIRST, BEGIN = 100, 150  # features of a working set at least; and for the squared loss on dense data
 FULL = 0.8  # of a working set in use: it was too small
-EXACT = 450  # features up to which the squared loss is solved exactly, from a Gram matrix
+EXACT, SPARSE = 450, 1000  # features up to which the squared loss is solved exactly, from a Gram matrix; sparse ones
 SHARE = 0.3  # of the features outside of the penalty: how many are used at the end
-TIMES, LARGEST = 3.0, 300  # how many times these the first working set has, of sparse data; and at most
-COSTLY = 12.0  # times the stored entries: multiplications in a factor of what is used that are too many
+TIMES, LARGEST = 3.0, 600  # how many times these the first working set has, of sparse data; and at most
+COSTLY, RARELY = 12.0, 110.0  # times the stored entries: multiplications in a factor of what is used that are too many
+MANY = 420  # features in use of sparse data that are too many in any case
 FINE = 1e-12  # tolerances that steps on all features meet, whatever rounding does
 INNER, GOOD = 0.3, 0.02  # gap on a working set relative to the gap of the problem: at first, and on good sets
 
@@ -75,7 +76,7 @@ def working_sets(
                 goal = max(inner[k] * best.gap[k], tol * model.scale[k] / 2 if inner[k] >= GOOD else 0.0)
             part = model.restricted(which, int(k))
             here = part.from_primal(w[which, k][:, None])
-            if squared and len(which) <= EXACT:
+            if squared and len(which) <= (EXACT if dense else SPARSE):
                 reached, _ = gram_solution(part, goal / float(part.scale[0]), here, certified=True)
                 descent.entries += part.columns.nnz
             else:
@@ -129,7 +130,9 @@ def _too_many(model: LinearModel, used: float, tol: float) -> bool:
     """
     if model.penalty.l2 == 0:
         used = min(used, model.n)
-    return used**3 > COSTLY * model.columns.nnz and tol >= FINE
+    sparse = sp.issparse(model.A)
+    costly = used**3 > (RARELY if sparse else COSTLY) * model.columns.nnz or (sparse and used > MANY)
+    return costly and tol >= FINE
 
 
 def nearest(model: LinearModel, v: FloatArray, used: Any, size: int) -> Any:
