@@ -153,7 +153,7 @@ FEW_FEATURES: dict[str, Switch] = {
     "full steps": lambda: mock.patch.object(newton, "flattest", return_value=1.0),
     "nobody led across": lambda: mock.patch.object(newton, "aimed", lambda t, y: np.zeros_like(t)),
     "duals not mended": lambda: mock.patch.object(newton, "MENDS", 0),
-    "spoilt duals asked": lambda: mock.patch.object(newton, "SPOILT", np.inf),
+    "spoilt duals asked": lambda: mock.patch.object(newton._Output, "spoilt", return_value=0.0),
     "derivatives as duals": lambda: mock.patch.object(newton, "FALL", 0.0),
     "Gram by scipy or BLAS": library_products,
     "every Gram anew": lambda: mock.patch.object(weighted, "SOME", -1.0),

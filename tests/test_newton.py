@@ -271,7 +271,7 @@ def test_steps_along_exponential_tails_are_stretched(monkeypatch):
     b = np.sign(A @ rng.standard_normal(10))  # separable: with l2 -> 0 all losses become exponentials
     model = LinearModel(cw.ERM(A, b, loss="logistic", lam=1e-9), False)
     stretching = len(list(newton(model, 1e-8)))
-    monkeypatch.setattr(module, "flattest", lambda fall, rate: 1.0)
+    monkeypatch.setattr(module, "flattest", lambda fall, rate, steep: 1.0)
     assert stretching < 0.7 * len(list(newton(model, 1e-8)))
 
 

@@ -84,3 +84,24 @@ def test_a_start_that_is_too_long_is_made_shorter():
 def test_few_samples_begin_at_zero():
     model = model_of(n=WORTH - 1)
     assert rough_start(model, 0) == (None, None, 0.0)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("lam", [0.3, 1e-6])
+def test_steps_on_most_samples_need_no_copy_of_these(monkeypatch, lam, weighted):
+    """And lead as far: what counts is l2 times the weight of the samples that steps are taken on."""
+    rng = np.random.default_rng(0)
+    model = model_of(lam=lam, weights=rng.uniform(0.5, 2, 4000) if weighted else None)
+    values = []
+    for most in (0.0, 2.0):
+        monkeypatch.setattr("coordwise.fitting.rough.MOST", most)
+        with monkeypatch.context() as patch:
+            if most == 0:
+                patch.setattr(LinearModel, "sampled", lambda self, which: pytest.fail("a copy"))
+            starts = [rough_start(model, seed) for seed in range(8)]
+        assert {start.passes for start in starts} == {CURVED * 30 / 4000}
+        values.append([model.value(start.w, start.t)[0] for start in starts])
+    without, copied = (np.array(value) / model.scale for value in values)
+    best = fit(model, tol=1e-6).value / model.scale
+    assert np.all(copied < 1)
+    assert np.mean(without - best) == pytest.approx(np.mean(copied - best), rel=0.3, abs=3e-3)

@@ -21,8 +21,10 @@ def halved(value: Callable[[float], float], here: float, slope: float) -> tuple[
     return length, there
 
 
-def flattest(fall: Callable[[float], float], rate: float, *, first: float = 1.0, most: int = MOST) -> float:
-    """Where a convex function falls or rises at no more than a tenth of its `rate` at 0, or about there.
+def flattest(
+    fall: Callable[[float], float], rate: float, *, steep: float = STEEP, first: float = 1.0, most: int = MOST
+) -> float:
+    """Where a convex function falls or rises at no more than a part (`steep`) of its `rate` at 0, or about there.
 
     That is the `first` length if it will do, or if the function does not fall at 0. Else lengths are doubled until the
     function rises, up to LONGEST times the first one; between where it falls and where it rises it is looked for by
@@ -33,7 +35,7 @@ def flattest(fall: Callable[[float], float], rate: float, *, first: float = 1.0,
     low, high, falls, rises, side = 0.0, math.inf, rate, math.nan, 0
     length, now = first, fall(first)
     for _ in range(most):
-        if abs(now) <= STEEP * rate or (now > 0 and length >= LONGEST * first):
+        if abs(now) <= steep * rate or (now > 0 and length >= LONGEST * first):
             return length
         if now > 0:
             rises = rises / 2 if side > 0 else rises  # the same side twice: the other end counts for less

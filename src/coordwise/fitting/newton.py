@@ -18,6 +18,7 @@ __all__ = ["FEW", "direction", "factored", "majorant", "newton"]
 
 FEW = 1000  # features (or samples) for which a dense Gram matrix is cheap
 SHORT = 1 / 8  # a step of less than this came from curvatures that say little about the loss
+STEEP = 0.03  # of the slope at its begin: what is left at the end of a step on the logistic loss
 LITTLE = 1e-4  # of what the slope at its begin promises: what a step has to gain
 HALF = 1 / 2  # dual variables of one of at most this say little about the point that is reached
 RIGHT = 1.0  # how far on the right side a logistic loss is to end up that is on the wrong one
@@ -27,8 +28,7 @@ MOST = 4.0  # times the goal: what a step that leads samples across may gain for
 FALL = 1e3  # times the goal: what a step may gain for its dual variables to be looked at
 NEAR = 1e-3  # the same, times P(0, 0), where nothing else leads to a gap
 NOTHING = 1e-6  # times the goal: what rounding errors may change
-MENDABLE, MENDS = 100.0, 3  # times the goal: a gap that dual variables are mended for; how often at most
-SPOILT = 25.0  # times the goal: what moving them into their domain may be expected to cost, if they may be mended
+MENDABLE, MENDS = 100.0, 3  # times the goal: a gap, known or expected, that dual variables are mended for; how often
 ROOM = 2**24  # numbers in the factors of all outputs that are kept for that, or in the Gram matrices that are
 
 
@@ -269,7 +269,7 @@ class _Output:
             def descends(length: float) -> bool:
                 return there <= here - LITTLE * length * slope + 1e-15 * abs(here)
 
-            length = flattest(fall, slope) if model.loss.shape.logistic else 1.0
+            length = flattest(fall, slope, steep=STEEP) if model.loss.shape.logistic else 1.0
             there = value(full.times(length))
             if not descends(length) and not model.loss.shape.logistic:
                 length = flattest(fall, slope)
@@ -311,7 +311,7 @@ class _Output:
         most = max(math.sqrt(tol), NEAR) if self.model.intercept else min(FALL * tol, math.sqrt(tol))
         if step.gain > most * scale:
             return False
-        return self.spoilt(step.y) <= (1.0 if step.quadratic is None else SPOILT) * tol * scale
+        return self.spoilt(step.y) <= (1.0 if step.quadratic is None else MENDABLE) * tol * scale
 
     def spoilt(self, y: FloatArray) -> float:
         """What moving y into its domain is expected to add to D: |A'e|^2/(2 l2 W^2), e being the changes of y, as if

@@ -32,6 +32,7 @@ FLATTER, BRIEFLY = 5.0, 1.25  # the same for the logistic loss, whose curvature 
 ENOUGH = 200_000  # samples; of more, so many are drawn
 BRIEF, DENSE = 16, 64  # entries of a sample that are few; of a dense one
 PART = 8  # then one sample in so many
+MOST = 0.4  # of all samples: from here on steps on so many of all of them cost less than a copy of these
 EACH, CURVED = 60, 100  # but so many per feature; for the logistic loss, whose Newton steps cost more
 MANY = 500  # samples per feature that are many: with fewer, the l2 of logistic losses goes like their root
 WORTH = 2_000  # samples from which on it costs less than the Newton steps it saves
@@ -53,9 +54,10 @@ def rough_start(model: LinearModel, seed: int) -> Rough:
     steps = min(model.n, ENOUGH)
     if brief:
         steps = min(max(steps // PART, (CURVED if model.loss.shape.logistic else EACH) * model.d), steps)
-    some = model.sampled(spread(model.n, steps, seed)) if brief else model
+    some = model.sampled(spread(model.n, steps, seed)) if brief and steps < MOST * model.n else model
     if some is None:
         return Rough()
+    total = some.total * steps / some.n
     norms = some.problem.rows("rows").norms2()
     unit = max(float(norms.max()), 1e-300)
     squares = (norms / unit) ** 2
@@ -64,7 +66,7 @@ def rough_start(model: LinearModel, seed: int) -> Rough:
         stronger = STRONGER * steps / min(model.n, ENOUGH)
     else:
         stronger = BRIEFLY * min(math.sqrt(steps / (MANY * model.d)), 1.0) if brief else FLATTER
-    l2 = max(model.penalty.l2, stronger * size / some.total)
+    l2 = max(model.penalty.l2, stronger * size / total) * total / some.total
     if not 1e-100 < l2 < 1e100:
         return Rough()
     w, _ = exact_steps(some.penalised(ElasticNet(0.0, l2)), steps, seed)
