@@ -132,13 +132,25 @@ inline void along(const Terms& of, const double* t, const double* way, double le
   }
 }
 
-// For terms of scale 1: see corner.hpp; away is how far x is from there.
-inline void corners(const Terms& of, const double* x, const double* t, double* slope, double* away, double* there) {
-  for (std::size_t e = 0; e < of.rows * of.columns; ++e) {
-    const Corner corner = corner_of(of.term, t[e], of.center(e), of.weight(e / of.columns));
-    slope[e] = corner.slope, there[e] = corner.there;
-    away[e] = std::fabs(x[e] - corner.there);
-  }
+// For piecewise terms of scale 1: there = s_i phi'(t_i; c_i), how far x is away from it, and the room that t has until
+// it leaves a corner (corner.hpp).
+inline void corners(const Terms& of, const double* x, const double* t, std::size_t threads, double* room, double* away,
+                    double* there) {
+  const Piecewise pieces(of.term);
+  in_parts(of.rows, worth_starting(threads, of.rows * of.columns, 4096),
+           [=, &of, &pieces](std::size_t, std::uint32_t from, std::uint32_t to) {
+             Batch in;
+             double found[batch];
+             for (std::size_t at = from * of.columns, end = to * of.columns; at < end; at += batch) {
+               const std::size_t count = std::min(end - at, batch);
+               fill(of, t, at, 1, count, in);
+               widest<EveryTerm<DerivativeOf>>(&pieces, static_cast<const Batch*>(&in), static_cast<double*>(found));
+               std::copy(found, found + count, there + at);
+               for (std::size_t e = at; e < at + count; ++e) away[e] = std::fabs(x[e] - there[e]);
+               widest<EveryTerm<RoomOf>>(&pieces, static_cast<const Batch*>(&in), static_cast<double*>(found));
+               std::copy(found, found + count, room + at);
+             }
+           });
 }
 
 // out_k = Fenchel-Young sums of the rows in `which`, with g as in a certificate

@@ -92,3 +92,30 @@ def test_scores_that_are_no_numbers():
         assert terms.second_derivative(t)[2, 0] == 0.0
         assert np.isinf(terms.value(t)[0])  # not taken for small by any comparison
         assert Terms(loss.shape, 1.0, np.ones((1, 1)), None).value(t[1:2])[0] == 0.0
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(("rows", "columns"), [(9000, 1), (4100, 3), (1, 1)])
+@pytest.mark.parametrize("name", PIECEWISE)
+def test_corners_of_many_scores(name, rows, columns, threads):
+    """By their definition: the score may move by so much, and not by more, before the subgradient leaves a corner."""
+    loss = get_loss(name)
+    t, b, s = drawn(loss, rows, columns)
+    terms = Terms(loss.shape, 0.5, b, s, threads)
+    x = np.random.default_rng(2).standard_normal((rows, columns))
+    room, away, there = terms.held(x, t)
+    np.testing.assert_array_equal(there, terms.subgradients(t))
+    np.testing.assert_array_equal(away, np.abs(x - there))
+    inside = (room > 0) & (s[:, None] > 0)
+    assert np.all(terms.in_corner(there)[inside])
+    for way in (-1, 1):
+        moved = terms.subgradients(t + way * room * (1 - 1e-9))
+        np.testing.assert_allclose(moved[inside], there[inside], rtol=1e-14)  # rounding may lead just beyond
+    left = [terms.subgradients(t + way * (room * (1 + 1e-9) + 1e-12)) != there for way in (-1, 1)]
+    assert np.all((left[0] | left[1])[inside])
+
+
+def test_a_logistic_loss_has_no_corners():
+    one = np.ones((1, 1))
+    with pytest.raises(ValueError, match="no corners"):
+        Terms(get_loss("logistic").shape, 1.0, one, None).held(one, one)

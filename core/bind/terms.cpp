@@ -48,17 +48,18 @@ void bind_terms(nb::module_& m) {
       .def(
           "corners",
           [](const Term& self, Table x, Table t, std::optional<Table> centers, std::optional<Vector> weights,
-             Out<double, 2> slope, Out<double, 2> away, Out<double, 2> there) {
+             std::size_t threads, Out<double, 2> room, Out<double, 2> away, Out<double, 2> there) {
             const Terms terms = table_of(self, t, centers, weights);
-            for (const auto& out : {slope, away, there}) {
+            for (const auto& out : {room, away, there}) {
               require(out.shape(0) == terms.rows && out.shape(1) == terms.columns, "output has the wrong shape");
             }
             require(x.shape(0) == terms.rows && x.shape(1) == terms.columns, "x has the wrong shape");
+            require(self.shape == Shape::piecewise, "a logistic term has no corners");
             nb::gil_scoped_release release;
-            corners(terms, x.data(), t.data(), slope.data(), away.data(), there.data());
+            corners(terms, x.data(), t.data(), threads, room.data(), away.data(), there.data());
           },
-          nb::arg("x"), nb::arg("t"), nb::arg("centers").none(), nb::arg("weights").none(), nb::arg("slope"),
-          nb::arg("away"), nb::arg("there"))
+          nb::arg("x"), nb::arg("t"), nb::arg("centers").none(), nb::arg("weights").none(), nb::arg("threads"),
+          nb::arg("room"), nb::arg("away"), nb::arg("there"))
       .def(
           "fenchel_young",
           [](const Term& self, Table x, Table g, std::optional<Table> centers, std::optional<Vector> weights,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from coordwise.methods import SDCA
+from coordwise.objectives import over_outputs
 from coordwise.plane import Plane
 from coordwise.results import Certificate
 from coordwise.starting import start
@@ -76,7 +77,7 @@ class Ending:
             self.plane = None
         if np.any(primal > c.primal) or not near.meets(log.tol):
             return False
-        x = log.run.point()
+        x = log.point
         x = x if (better := self._polished(x)) is None else better
         image, certificate = log.objective.beside(primal, x)
         if not certificate.meets(log.tol):  # rounding: the end is left to the weights of the point itself
@@ -89,7 +90,7 @@ class Ending:
     def _confirmed(self) -> bool:
         """Whether the inequality holds at the point itself, not only for images that carry rounding."""
         log, objective = self.log, self.log.objective
-        x = log.run.point()
+        x = log.point
         if objective.image_decides:
             self.found = Found(x, log.run.image(), log.current)
             return True
@@ -121,7 +122,7 @@ class Ending:
             return None
         begun = time.perf_counter()
         schedule = SDCA().schedule(log.objective)
-        loose = ~np.all(terms.in_corner(x), axis=1) & ~schedule.idle
+        loose = ~over_outputs(np.all, terms.in_corner(x)) & ~schedule.idle
         if not loose.any():
             return x
         members = np.flatnonzero(loose).astype(np.uint32)

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from coordwise.kernels import Terms
 from coordwise.losses import Loss, get_loss
-from coordwise.objectives import Local, Look, Objective, Sums, held_at_zero, targets
+from coordwise.objectives import Local, Look, Objective, Sums, held_at_zero, over_outputs, targets
 from coordwise.penalties import ElasticNet, get_penalty
 from coordwise.plane import Plane
 from coordwise.results import Certificate
@@ -283,7 +283,7 @@ class DualERM(Objective):
             dual = np.abs(look.x) / s[:, None]
             implied = np.exp(-np.abs(t))  # min(q, 1 - q) = 1/(1 + exp|t|) for q = phi'(t)
             implied /= 1 + implied
-            ends = np.maximum(np.minimum(dual, 1 - dual), implied).max(axis=1)
+            ends = over_outputs(np.max, np.maximum(np.minimum(dual, 1 - dual), implied))
             a = np.minimum(0.5, slack * ends + 1e-9)
             return Local(1 / (problem.total * s * a * (1 - a)), None)
         if not shape.corners:
@@ -294,7 +294,7 @@ class DualERM(Objective):
         slope, away, places = self.coordinates.held(look.x, t)
         moves = curvature[:, None] * problem.total * away  # of the score, if y_i goes to the corner
         near = NEAR * s[:, None] * np.max(np.abs(places) / s[:, None], axis=0)  # what many move at once adds up
-        held = np.all((slope > moves + far * doubt) & (away <= near), axis=1)
+        held = over_outputs(np.all, (slope > moves + far * doubt) & (away <= near))
         if held.all():  # somebody has to be drawn
             held[:] = False
         if shape.curvature == 0:
@@ -302,7 +302,8 @@ class DualERM(Objective):
         # A corner's slope makes up for a parabola as far as y may be from it.
         slope = np.maximum(slope - far * slack / 100, 0.0)
         more = 2 * slope * s[:, None] / (shape.quad * (slack * away + 1e-4 * s[:, None]))
-        return Local(np.where(held, np.inf, shape.quad / (problem.total * s) * (1 + more.min(axis=1))), places)
+        weights = shape.quad / (problem.total * s) * (1 + over_outputs(np.min, more))
+        return Local(np.where(held, np.inf, weights), places)
 
     def solution(self, image: FloatArray) -> FloatArray:
         """The weights w = grad r*(-(1/W) A'y)."""

@@ -140,7 +140,7 @@ class Terms:
         `there` is phi'(t), and `away` the distance of x from it.
         """
         slope, away, there = np.empty(t.shape), np.empty(t.shape), np.empty(t.shape)
-        replace(self, scale=1.0).core.corners(x, t, self.centers, self.weights, slope, away, there)
+        replace(self, scale=1.0).core.corners(x, t, self.centers, self.weights, self.threads, slope, away, there)
         return slope, away, there
 
     def fenchel_young(self, x: FloatArray, g: FloatArray, which: NDArray[np.bool_]) -> FloatArray:

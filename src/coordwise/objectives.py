@@ -205,6 +205,11 @@ class Objective(ABC):
         return float(values[0]) if self.flat else values
 
 
+def over_outputs(reduce: Callable[..., Any], table: NDArray[Any]) -> NDArray[Any]:
+    """One number for every coordinate (N) of those of its outputs (N x K); NumPy takes its time for K = 1."""
+    return table[:, 0] if table.shape[1] == 1 else reduce(table, axis=1)
+
+
 def held_at_zero(objective: Objective, look: Look, doubt: float) -> Local | None:
     """Features at 0 are held while their slopes |g_j| are less than l1, by the part `doubt` of what may happen to them.
 
@@ -215,9 +220,9 @@ def held_at_zero(objective: Objective, look: Look, doubt: float) -> Local | None
     if not terms.shape.corners:
         return None
     curvature = objective.curvature
-    far = np.sqrt(2 * curvature[:, None] * np.maximum(look.certificate.gap, 0))
+    far = np.sqrt(curvature)[:, None] * np.sqrt(2 * np.maximum(look.certificate.gap, 0))
     slope, away, places = terms.held(look.x, -look.g)
-    held = np.all((away == 0) & (slope > doubt * far), axis=1)
+    held = over_outputs(np.all, (away == 0) & (slope > doubt * far))
     if held.all():  # somebody has to be drawn
         held[:] = False
     return Local(np.where(held, np.inf, np.where(curvature > 0, curvature, 1.0)), places)

@@ -79,6 +79,7 @@ class Log:
         self.seconds = self.elapsed
         self.current: Certificate
         self.rows: list[tuple[Any, ...]] = []
+        self._point: FloatArray | None = None
         self.errors: list[tuple[float, float]] = []  # (passes, error)
         self.best: FloatArray | None = None
         self.best_error = math.inf
@@ -114,6 +115,13 @@ class Log:
         return self.run.steps + self.extra_steps
 
     @property
+    def point(self) -> FloatArray:
+        """The current point (N x K), which nobody may change."""
+        if self._point is None:
+            self._point = self.run.point()
+        return self._point
+
+    @property
     def rising(self) -> bool:
         """Whether a value rose since the last record, where the gap lags behind it and is not there yet."""
         if len(self.rows) < 2 or self.objective.gap_power == 1.0:
@@ -139,7 +147,7 @@ class Log:
             restarted = schedule.restarts and self.restarted == passes
             assert self.g is not None
             left = self.folds_left(error)
-            renewed = schedule.renew(Look(self.run.point(), self.g, self.current, self.speed(), left, lost, restarted))
+            renewed = schedule.renew(Look(self.point, self.g, self.current, self.speed(), left, lost, restarted))
             if renewed is not None:
                 if schedule.restarts and not restarted and self.objective.coordinates.shape.bounded:
                     self.restart()
@@ -191,9 +199,10 @@ class Log:
             self.run.replan(plan, schedule.cells, schedule.members)
         else:
             self.extra_steps, self.extra_entries = self.iterations, self.entries
-            x = self.run.point() if places is None else np.where(schedule.idle[:, None], places, self.run.point())
+            x = self.point if places is None else np.where(schedule.idle[:, None], places, self.point)
             self.run = start(self.objective, schedule, self.run.seed, x, self.threads, pack=self.long(schedule))
             self.packed |= self.run.packed
+        self._point = None
         self.pace = self.pace.renewed(schedule.constants.rate_per_pass or 1.0)
         self.schedule = schedule.without_arrays()
 
@@ -221,6 +230,7 @@ class Log:
         # Rows without entries would not end a run that counts entries only.
         per_pass = max(4 * self.schedule.constants.iterations_per_pass, 4 * rows.count) if rows.nnz else rows.count
         steps = min(max(math.ceil(spacing * per_pass), 1), NO_LIMIT)
+        self._point = None
         begun = time.perf_counter()
         if self.passes - self.synced >= self.resync_every:
             self.resync()
@@ -247,7 +257,7 @@ class Log:
         self.append(c)
         self.ending.see()
         if self.best is None or error < self.best_error:
-            self.best, self.best_error = self.run.point(), error
+            self.best, self.best_error = self.point, error
 
     def append(self, c: Certificate) -> None:
         """A row of the history."""
@@ -267,7 +277,7 @@ class Log:
     def solution(self) -> FloatArray:
         """What the user wants of the current point."""
         w = self.objective.solution(self.run.image())
-        return self.objective.shaped(self.run.point() if w is None else w)
+        return self.objective.shaped(self.point.copy() if w is None else w)
 
     def storage(self) -> str:
         """How the matrix was stored, and every copy that was made of it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -62,7 +63,7 @@ class Certificate:
         """Whether gap <= tol * scale for every output; gap <= tol^2 where the scale is 0 (and 0 is a solution)."""
         return bool(np.all(self.gap <= np.where(self.scale > 0, tol * self.scale, tol**2)))
 
-    @property
+    @cached_property
     def error(self) -> float:
         """The largest gap / scale over the outputs (nan counts as inf); outputs of scale 0 count with their gap."""
         with np.errstate(invalid="ignore"):

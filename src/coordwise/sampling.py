@@ -66,7 +66,9 @@ def draw_permutations(seed: int, n: int, count: int) -> NDArray[np.intp]:
 def power_distribution(L: FloatArray, power: float) -> FloatArray:
     """p_i proportional to L_i^power over the coordinates with L_i > 0; the others have p_i = 0."""
     p = L / L.max()  # powers of extreme scales would overflow
-    if power != 1:
+    if power == 0.5:
+        p = np.sqrt(p)
+    elif power != 1:
         p = np.power(p, power, where=L > 0, out=np.zeros_like(L))
     p /= p.sum()
     return p

@@ -13,6 +13,7 @@ not, it enters by its proximal step, and f holds sigma w_i of its strong convexi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -26,7 +27,7 @@ from coordwise.kernels import Plan
 from coordwise.objectives import Look, Objective
 from coordwise.results import Constants
 from coordwise.sampling import power_distribution
-from coordwise.theory import coupling, speedup
+from coordwise.theory import coupling
 from coordwise.validation import FloatArray
 
 __all__ = [
@@ -156,7 +157,10 @@ def power(L: FloatArray, exponent: float) -> FloatArray:
 
 def inverse(values: FloatArray) -> FloatArray:
     """1/values, with 0 for 0: such coordinates are never drawn."""
-    return np.divide(1.0, values, out=np.zeros_like(values), where=values > 0)
+    with np.errstate(divide="ignore", over="ignore"):
+        found = np.asarray(1.0 / values)
+    found[values == 0] = 0.0
+    return found
 
 
 def distribution(L: FloatArray, exponent: float) -> FloatArray:
@@ -271,16 +275,19 @@ def constants_of(
     per_step = float(np.dot(p, objective.rows.lengths))
     per_pass = objective.rows.nnz / per_step if per_step > 0 else float(objective.rows.count)
     ratio = L / split.of_active(weights) if split.active.any() else np.ones(1)
+    most = float(ratio.max())
+    ratio /= most
+    roots = float(np.sqrt(ratio).sum())
     return Constants(
         L_min=float(L.min()),
         L_mean=float(L.mean()),
         L_max=float(L.max()),
         L_sum=float(L.sum()),
         iterations_per_pass=per_pass,
-        S=float(np.sqrt(ratio).sum()),
+        S=math.sqrt(most) * roots,
         Theta=Theta,
         sigma=sigma,
         tau=tau,
         rate_per_pass=None if contraction is None else float(contraction**per_pass),
-        speedup=speedup(ratio, beta=0.0),
+        speedup=math.sqrt(len(ratio) * float(ratio.sum())) / roots,  # as `theory.speedup` has it
     )
