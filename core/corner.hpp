@@ -12,18 +12,22 @@ namespace coordwise {
 struct RoomOf {
   COORDWISE_INLINE static double at(const Piecewise& of, double t, double c, double s) {
     const double low = of.lowest(c, s), high = of.highest(c, s), there = of.derivative(t, c, s);
-    double room = there == low ? pull(of, low, 1.0, c, s) - t : 0.0;
-    room = there == high ? t - pull(of, high, -1.0, c, s) : room;
-    room = (of.kink > 0) & (there == 0) & (low < 0) & (high > 0) ? of.kink - std::fabs(t - c) : room;
+    const double at_low = pull(of, low, 1.0, c, s) - t, at_high = t - pull(of, high, -1.0, c, s);
+    const double at_zero = of.kink - std::fabs(t - c);
+    double room = there == low ? at_low : 0.0;
+    room = there == high ? at_high : room;
+    double middle = low < 0 ? at_zero : room;  // one condition after the other: compilers do not vectorise them joined
+    middle = high > 0 ? middle : room;
+    room = there == 0 ? middle : room;  // a kink of 0 leaves nothing of it
     return room > 0 ? room : 0.0;
   }
 
  private:
   // phi*'(v), at 0 seen from the right (side = 1) or the left (-1)
   COORDWISE_INLINE static double pull(const Piecewise& of, double v, double side, double c, double s) {
-    const double unit = s > 0 ? s : 1.0, over = std::fabs(v) - unit * of.dead;
-    const double sign = v > 0 ? 1.0 : v < 0 ? -1.0 : 0.0;
-    return c + (v == 0 ? side : sign) * of.kink + sign * of.quad / unit * (over > 0 ? over : 0.0);
+    const double unit = s > 0 ? s : 1.0, beyond = std::fabs(v) - unit * of.dead, over = beyond > 0 ? beyond : 0.0;
+    const double way = v == 0 ? side : v;  // where v is 0 nothing is beyond
+    return c + std::copysign(of.kink, way) + std::copysign(of.quad / unit * over, way);
   }
 };
 
