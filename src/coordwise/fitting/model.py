@@ -185,7 +185,7 @@ class LinearModel:
 
     def feasible(self, y: FloatArray) -> FloatArray:
         """The dual variables moved into their domain, and with an intercept onto sum_i y_i = 0."""
-        low, high = self._domain
+        low, high = self.domain
         y = np.clip(y, low, high)
         if not self.intercept:
             return y
@@ -200,7 +200,7 @@ class LinearModel:
         return moved
 
     @cached_property
-    def _domain(self) -> tuple[FloatArray, FloatArray]:
+    def domain(self) -> tuple[FloatArray, FloatArray]:
         """Ends of the domain of every dual variable."""
         low, high = self.loss.domain(self.b, self.s)
         return np.broadcast_to(low, self.b.shape), np.broadcast_to(high, self.b.shape)
@@ -281,7 +281,7 @@ class LinearModel:
 
     def dual_at(self, y: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """`dual_of`, and v = -(1/W) A'y."""
-        low, high = self._domain
+        low, high = self.domain
         if np.any(y < low) or np.any(y > high) or (self.intercept and np.any(np.abs(y.sum(0)) > 1e-13 * abs(y).sum(0))):
             y = self.feasible(y)
         v = -self.problem.moments(y)

@@ -29,6 +29,7 @@ FALL = 1e3  # times the goal: what a step may gain for its dual variables to be 
 NEAR = 1e-3  # the same, times P(0, 0), where nothing else leads to a gap
 NOTHING = 1e-6  # times the goal: what rounding errors may change
 MENDABLE, MENDS = 100.0, 3  # times the goal: a gap, known or expected, that dual variables are mended for; how often
+MOVED = 0.8  # times the share of them that had to be moved into their domain: what mending leaves of a gap at least
 ROOM = 2**24  # numbers in the factors of all outputs that are kept for that, or in the Gram matrices that are
 
 
@@ -98,13 +99,16 @@ def _mended(
     """Dual variables that steps lead to (those of other outputs are y), and D of them.
 
     They are moved into their domain, and those of steps that have kept their Hessian are mended, as long as once more,
-    with a gap that falls by as much as the last time (at first by MENDABLE), would lead to a gap <= tol * scale.
+    with a gap that falls by as much as the last time, would lead to a gap <= tol * scale; at first if twice would, with
+    one that falls as the share of those that were moved lets expect.
     """
     other, goal = y.copy(), tol * model.scale
     for k, step in steps.items():
         other[:, k : k + 1] = step.y
+    low, high = model.domain
+    outside = np.mean((other < low) | (other > high), axis=0)
     y, dual, v = model.dual_at(other)
-    fall = np.full(model.outputs, 1 / MENDABLE)
+    fall = np.maximum((MOVED * outside) ** 2, 1 / MENDABLE)
     for _ in range(MENDS):
         gap = value + dual
         going = [k for k, step in steps.items() if step.quadratic is not None and gap[k] > goal[k] >= fall[k] * gap[k]]
