@@ -199,7 +199,8 @@ SMALL: dict[str, Switch] = {
 SPARSE: dict[str, Switch] = {
     "everything": nullcontext,
     "first set of 100": lambda: mock.patch.object(working, "TIMES", 0.0),
-    "no exact small sets": lambda: mock.patch.object(working, "EXACT", 0),
+    "small systems": lambda: mock.patch.multiple(working, RARELY=12.0, MANY=np.inf, SPARSE=450, LARGEST=300),
+    "no exact small sets": lambda: mock.patch.multiple(working, EXACT=0, SPARSE=0),
     "nobody held at zero": features_drawn,
     "momentum lost": momentum_lost,
     "the gap tells": lambda: mock.patch.object(erm, "gap_power", return_value=1.0),

@@ -381,3 +381,23 @@ def test_tiny_weights_divide_nothing_by_zero(loss):
     A, b = rare_features(n=300)
     problem = cw.ERM(A, b, loss=loss, penalty=cw.penalties.L2(1e-50), sample_weight=np.full(300, 1e-140))
     assert np.isfinite(fit(LinearModel(problem, True), tol=1e-2, strategy="newton", max_passes=5).value[0])
+
+
+def test_dual_variables_of_which_many_were_moved_are_not_mended_in_vain(monkeypatch):
+    """What mending leaves of a gap is about the share that had to be moved."""
+    model = model_of(lam=1e-7)
+    w, *_ = rough_start(model, 0)
+    counted, mended = [], module._Taken.mended
+
+    def watched(self, *args):
+        counted[-1] += 1
+        return mended(self, *args)
+
+    monkeypatch.setattr(module._Taken, "mended", watched)
+    steps = []
+    for moved in (module.MOVED, 0.0):
+        monkeypatch.setattr(module, "MOVED", moved)
+        counted.append(0)
+        steps.append([len(list(newton(model, tol, w=w))) for tol in (0.3, 0.1, 0.03, 1e-2, 1e-3)])
+    assert counted[0] < counted[1]
+    assert steps[0] == steps[1]

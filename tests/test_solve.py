@@ -18,8 +18,10 @@ from conftest import unequal_rows
 
 import coordwise as cw
 from coordwise.erm import PrimalERM
+from coordwise.kernels import Run
 from coordwise.methods import METHODS
 from coordwise.recording import worth_recording
+from coordwise.results import Status
 from coordwise.rows import Rows
 
 
@@ -181,6 +183,25 @@ def test_warm_start():
     np.testing.assert_array_equal(warm.x, cold.x)
     near = cw.solve(ridge(lam=1.1e-3).dual(), tol=1e-9, x0=cold.x)
     assert near.passes < cold.passes
+
+
+@pytest.mark.parametrize("what", ["settle", "replan"])
+def test_ctrl_c_while_the_schedule_changes_keeps_the_point_that_was_certified(what, monkeypatch):
+    rng = np.random.default_rng(0)
+    A, b = rng.standard_normal((300, 50)), np.where(rng.random(300) < 0.5, 1.0, -1.0)
+    calls, done = [], getattr(Run, what)
+
+    def interrupted(self, *args):
+        done(self, *args)
+        calls.append(1)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Run, what, interrupted)
+    result = cw.solve(cw.ERM(A, b, loss="squared_hinge", lam=1e-4).dual(), tol=1e-9)
+    assert result.status is Status.INTERRUPTED
+    best = int(np.argmin(result.history.gap))
+    assert result.gap == pytest.approx(result.history.gap[best], rel=1e-9)
 
 
 def test_x0_is_moved_into_the_domain():

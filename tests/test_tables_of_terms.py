@@ -107,7 +107,8 @@ def test_corners_of_many_scores(name, rows, columns, threads):
     np.testing.assert_array_equal(there, terms.subgradients(t))
     np.testing.assert_array_equal(away, np.abs(x - there))
     inside = (room > 0) & (s[:, None] > 0)
-    assert np.all(terms.in_corner(there)[inside])
+    clear = (t != 0) & (s[:, None] > 0)  # at 0 some scores are just at the end of a corner
+    np.testing.assert_array_equal(inside[clear], terms.in_corner(there)[clear])
     for way in (-1, 1):
         moved = terms.subgradients(t + way * room * (1 - 1e-9))
         np.testing.assert_allclose(moved[inside], there[inside], rtol=1e-14)  # rounding may lead just beyond

@@ -75,7 +75,7 @@ class Terms:
     scale: float
     centers: FloatArray | None  # N x K; None: zeros
     weights: FloatArray | None  # N; None: ones
-    threads: int = 1  # for sums and derivatives of many
+    threads: int = 1  # for sums, derivatives and corners of many
 
     @property
     def core(self) -> Any:

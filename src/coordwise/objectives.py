@@ -36,6 +36,7 @@ __all__ = [
     "Sums",
     "SymmetricSystem",
     "held_at_zero",
+    "over_outputs",
     "targets",
 ]
 

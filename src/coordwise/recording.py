@@ -193,16 +193,16 @@ class Log:
     def change(self, schedule: Schedule) -> None:
         """Another schedule from the same point, and with the same momentum if there is one."""
         plan, places = schedule.plan, schedule.places
+        here, self._point = self.point, None  # Ctrl-C may come when it has moved already
         if plan.accelerated == self.schedule.plan.accelerated:
             if places is not None:
                 self.run.settle(np.flatnonzero(schedule.idle).astype(np.uint32), places)
             self.run.replan(plan, schedule.cells, schedule.members)
         else:
             self.extra_steps, self.extra_entries = self.iterations, self.entries
-            x = self.point if places is None else np.where(schedule.idle[:, None], places, self.point)
+            x = here if places is None else np.where(schedule.idle[:, None], places, here)
             self.run = start(self.objective, schedule, self.run.seed, x, self.threads, pack=self.long(schedule))
             self.packed |= self.run.packed
-        self._point = None
         self.pace = self.pace.renewed(schedule.constants.rate_per_pass or 1.0)
         self.schedule = schedule.without_arrays()
 

@@ -8,6 +8,9 @@ Samples with few entries (dense ones: with not so few, since their Gram matrices
 cost no more than such a pass. There a part of them has to do, with a smaller l2, on the logistic loss the smaller the
 fewer of them a feature has: a strong one would leave rare features where they are. Where w comes out too long, it is
 made shorter.
+
+Steps on a part of the samples lead to the w that l2 has on that part alone if l2 is smaller by the part: nothing has to
+be copied for that, whichever samples they are.
 """
 
 from __future__ import annotations
