@@ -20,11 +20,12 @@ is known of the curvature of the others, which is as with kinks.
 A run begins with exact steps, which need no constants and are fast while the error is large, on the active set as soon
 as there is one. At the first look scores have much of their way before them: a y_i is held there only if `EARLY` of
 what the gap proves possible would not move it, and exact steps go on. So they do when they are about to be done: to
-begin with acceleration, and to end it, costs about a pass. Else the run is accelerated once they take less off the
-error's logarithm per pass than acceleration promises, or where it promises nothing (losses with kinks), once a pass
-over the active set takes off less than e^-2: K passes of exact steps per e-fold are e sqrt(K) of restarted ones
-(`coordwise.restarts`). Under an l1 penalty alone the gap, which is that of residuals scaled until the worst feature
-fits, stands still while P falls; there the decreases of P tell how fast exact steps are (`Objective.gap_power`).
+begin with acceleration, and to end it, costs a pass or more. Else the run is accelerated once exact steps, at their
+present rate, need more passes to the end than that and the part of what acceleration promises that it was seen to take
+(`SHARE`); or where it promises nothing (losses with kinks), once a pass over the active set takes off less than e^-2: K
+passes of exact steps per e-fold are e sqrt(K) of restarted ones (`coordwise.restarts`). Under an l1 penalty alone the
+gap, which is that of residuals scaled until the worst feature fits, stands still while P falls, and with kinks w swings
+while D falls; there the decreases of P, or D, tell how fast exact steps are (`Objective.gap_power`, `Log.speed`).
 
 The weights are renewed at every look, from the same y and z; with restarts, when the momentum is lost anyway, or the
 gap is that of coordinates held in vain. That they hold as far as the run goes is hoped, not known: when the certificate
@@ -52,6 +53,8 @@ __all__ = ["LocalWeights"]
 FIRST, DOUBT, LAST = 3.0, 2.0, 1e4  # slack: at first, its growth, and where hope ends
 EARLY = 0.03  # of what may happen to the scores: what coordinates must withstand to be held at the first look
 SOON = 2.0  # passes that exact steps need to the end at their present rate, if nothing else is worth its beginning
+BEGIN, CORNERS = 1.0, 0.5  # passes that acceleration costs to begin with; and to end, where terms have corners
+SHARE, BENT = 0.5, 0.4  # of the passes that its promise asks for: what it was seen to take; on logistic losses
 SLOW = math.exp(-2)  # of the error's logarithm in a pass over the active set: what exact steps must take off
 
 
@@ -118,9 +121,11 @@ class LocalWeights:
 
     def _pays(self, look: Look, ahead: Schedule, local: Local | None) -> bool:
         """Whether exact steps are faster than what is ahead."""
-        rate = ahead.constants.rate_per_pass
+        rate, shape = ahead.constants.rate_per_pass, self.objective.coordinates.shape
         if rate is not None:
-            return look.rate > -math.log(max(rate, 1e-300))
+            promised = -math.log(max(rate, 1e-300)) / (BENT if shape.logistic else SHARE)
+            begin = BEGIN + (CORNERS if shape.corners else 0.0)
+            return look.rate > promised or look.left * (promised - look.rate) < begin * promised * look.rate
         lengths = self.objective.rows.lengths
         drawn = lengths.sum() if local is None else lengths[np.isfinite(local.weights)].sum()
         return bool(look.rate * drawn > SLOW * lengths.sum())

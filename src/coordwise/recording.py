@@ -169,9 +169,11 @@ class Log:
         """The rate of exact steps: of the error, or where that lags behind the value, as the value's decreases say it.
 
         Decreases that become smaller by a factor are what is left becoming smaller by it; see `Objective.gap_power`.
+        The gap of losses with kinks lags behind too, by a primal point that swings.
         """
         rate, power = self.rate(), self.objective.gap_power
-        if power == 1.0 or len(self.rows) < 3:
+        lags = power < 1.0 or self.objective.coordinates.shape.curvature == 0
+        if not lags or len(self.rows) < 3:
             return rate
         (first, high), (middle, lower), (last, low) = ((row[1], np.asarray(row[3])) for row in self.rows[-3:])
         if not last > middle > first:
