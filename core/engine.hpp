@@ -57,6 +57,14 @@ struct Plan {
   double fold_below = 1e-60;  // v absorbs its scale s once s is smaller
 };
 
+// Where a run begins: x (N x K; null: zeros), what is added to the image of every point (m x K; null: zeros), and the
+// image of x with that if it is known (null: it is computed).
+struct Start {
+  const double* x = nullptr;
+  const double* offset = nullptr;
+  const double* image = nullptr;
+};
+
 // Sums over the coordinates at a point x with image gradient omega, g_i = <b_i, omega>; one row per output.
 struct Certificate {
   double value = 0;                // sum h_i(x_i)

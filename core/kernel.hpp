@@ -96,7 +96,7 @@ class Kernel final : public Engine {
  public:
   // Works on columns first .. first + K - 1 of the problem's outputs.
   Kernel(const Rows& rows, const Smooth& smooth, const Problem& problem, std::size_t first, const Plan& plan,
-         IndexStream stream, const double* x0, const double* image0)
+         IndexStream stream, const Start& start)
       : rows_(rows),
         smooth_(smooth),
         term_(problem.coordinate),
@@ -110,19 +110,26 @@ class Kernel final : public Engine {
         stream_(std::move(stream)),
         coordinates_(rows),
         image_(rows.width() * K * P),
-        offset_(image0 ? rows.width() * K : 0),
+        offset_(start.offset ? rows.width() * K : 0),
         ahead_(block + lookahead) {
     take(plan);
     for (std::uint32_t i = 0; i < rows.count(); ++i) {
       Record& c = coordinates_[i];
       for (int k = 0; k < K; ++k) {
         c.center[k] = problem.centers ? problem.centers[i * stride_ + first + k] : 0;
-        c.state[k] = x0 ? x0[i * stride_ + first + k] : 0;
+        c.state[k] = start.x ? start.x[i * stride_ + first + k] : 0;
       }
     }
-    for (std::size_t e = 0; e < offset_.size(); ++e) offset_[e] = image0[e / K * stride_ + first + e % K];
+    for (std::size_t e = 0; e < offset_.size(); ++e) offset_[e] = start.offset[e / K * stride_ + first + e % K];
     momentum_.restart();
-    resync();
+    if (start.image == nullptr) {
+      resync();
+    } else {
+      std::fill(image_.begin(), image_.end(), 0.0);
+      for (std::size_t j = 0; j < rows.width(); ++j) {
+        for (int k = 0; k < K; ++k) image_[j * K * P + k] = start.image[j * stride_ + first + k];
+      }
+    }
   }
 
   void run(std::int64_t max_steps, std::int64_t max_entries, const std::function<bool()>& stop) override {

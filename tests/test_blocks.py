@@ -5,6 +5,7 @@ import pytest
 from conftest import STORAGES, unequal_rows
 
 import coordwise as cw
+from coordwise.methods import get_method
 from coordwise.starting import start
 
 N, D = 40, 12
@@ -100,3 +101,32 @@ def test_linear_systems_with_several_right_hand_sides():
         result = cw.solve(cw.LinearSystem(A, A @ X), method, tol=1e-9, max_passes=50_000)
         assert result.converged
         np.testing.assert_allclose(result.w, X, atol=1e-5)
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("method", ["sdca", "nu_acdm"])
+@pytest.mark.parametrize("outputs", [1, 3, 13])
+def test_a_run_whose_image_is_known_takes_the_same_steps(outputs, method, storage):
+    objective = problem(outputs, storage)[0].dual()
+    x = np.random.default_rng(1).standard_normal((N, outputs))
+    schedule = get_method(method).schedule(objective)
+    one, other = (start(objective, schedule, 0, x, image=image) for image in (None, objective.image(x)))
+    np.testing.assert_allclose(other.image(), one.image(), rtol=1e-12, atol=1e-14)
+    for run in (one, other):
+        run.advance(steps=3 * N)
+    np.testing.assert_allclose(other.point(), one.point(), rtol=1e-11, atol=1e-13)
+    np.testing.assert_allclose(other.image(), one.image(), rtol=1e-11, atol=1e-13)
+
+
+def test_an_image_that_is_known_may_have_an_offset_and_must_have_the_right_shape():
+    A = unequal_rows(N, D, seed=0, density=0.4)
+    objective = cw.ERM(A, np.random.default_rng(0).standard_normal(N), penalty="l1", lam=0.01).primal()
+    assert objective.image0 is not None
+    x = np.random.default_rng(1).standard_normal((D, 1))
+    schedule = get_method("sdca").schedule(objective)
+    run = start(objective, schedule, 0, x, image=objective.image(x))
+    before = run.image()
+    run.resync()
+    np.testing.assert_allclose(run.image(), before, rtol=1e-12, atol=1e-14)
+    with pytest.raises(ValueError, match="known has the wrong shape"):
+        start(objective, schedule, 0, x, image=np.zeros((D, 1)))

@@ -14,6 +14,8 @@ from coordwise.erm import NEAR
 from coordwise.kernels import Shape, Terms
 from coordwise.losses import get_loss
 from coordwise.objectives import Look
+from coordwise.recording import Log
+from coordwise.starting import start
 
 CORNERED = ["squared_hinge", "smooth_hinge", "huber", "squared_epsilon_insensitive"]
 LOCAL = ["logistic", *CORNERED]
@@ -205,19 +207,25 @@ def course(objective, made=None):
     return LocalWeights(objective, exact, weighted, lambda: cw.NUACDM().schedule(objective))
 
 
-def test_exact_steps_go_on_while_they_are_faster_than_what_acceleration_promises():
-    objective = problem("squared_hinge").dual()
+@pytest.mark.parametrize("left", [math.inf, 20.0])
+@pytest.mark.parametrize(("loss", "begin", "share"), [("squared_hinge", 1.5, 0.5), ("logistic", 1.0, 0.4)])
+def test_exact_steps_go_on_while_they_need_fewer_passes_than_acceleration(loss, begin, share, left):
+    objective = problem(loss).dual()
     x = cw.solve(objective, "sdca", tol=1e-2).x[:, None]
-    ahead = course(objective).renew(look_at(objective, x, rate=0.0))
+    ahead = course(objective).renew(look_at(objective, x, rate=0.0, left=left))
     assert ahead.plan.accelerated
     promise = -math.log(ahead.constants.rate_per_pass)
-    assert course(objective).renew(look_at(objective, x, rate=0.99 * promise)).plan.accelerated
-    exact = course(objective).renew(look_at(objective, x, rate=1.01 * promise))
+    equal = left / (begin + share * left / promise) if left < math.inf else promise / share
+    assert course(objective).renew(look_at(objective, x, rate=0.99 * equal, left=left)).plan.accelerated
+    exact = course(objective).renew(look_at(objective, x, rate=1.01 * equal, left=left))
     assert not exact.plan.accelerated
-    drawn = np.setdiff1d(np.arange(300), exact.members)
-    np.testing.assert_array_equal(drawn, np.flatnonzero(exact.idle))
-    assert len(drawn) > 0
-    assert ahead.renew(look_at(objective, x, rate=10 * promise)).plan.accelerated  # there is no way back
+    assert ahead.renew(look_at(objective, x, rate=10 * equal, left=left)).plan.accelerated  # there is no way back
+    if loss == "logistic":
+        assert exact.members is None
+    else:
+        drawn = np.setdiff1d(np.arange(300), exact.members)
+        np.testing.assert_array_equal(drawn, np.flatnonzero(exact.idle))
+        assert len(drawn) > 0
 
 
 @pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
@@ -324,3 +332,33 @@ def test_a_feature_is_held_only_if_what_may_happen_does_not_move_it():
         assert 0 < held.sum() < 300
     assert not np.isinf(objective.local_curvature(look, 1.0, 1e9).weights).any()
     assert cw.ERM(A, A[:, 0], penalty="l2", lam=0.3).primal().local_curvature(look, 1.0, 0.0) is None
+
+
+def run_to(objective, looks):
+    """The log of exact steps after some looks."""
+    exact = cw.SDCA().schedule(objective)
+    run = start(objective, exact, 0, objective.start(None))
+    log = Log(objective, exact, run, tol=1e-9, every=1.0, growth=0.0, begun=0.0)
+    log.record()
+    for _ in range(looks):
+        log.advance(100.0, math.inf)
+        log.record()
+    return log
+
+
+@pytest.mark.parametrize("loss", ["hinge", "absolute"])
+def test_with_kinks_the_decreases_of_the_dual_tell_how_fast_exact_steps_are(loss):
+    objective = problem(loss).dual()
+    faster = 0
+    for looks in range(2, 12):
+        log = run_to(objective, looks)
+        high, middle, low = (float(np.asarray(row[3])[0]) for row in log.rows[-3:])
+        by_value = math.log((high - middle) / (middle - low)) if high - middle > middle - low > 0 else -math.inf
+        assert log.speed() == pytest.approx(max(log.rate(), by_value), rel=1e-9)
+        faster += by_value > log.rate()
+    assert 0 < faster < 10
+
+
+def test_elsewhere_the_error_tells_it():
+    log = run_to(problem("squared_hinge").dual(), 5)
+    assert log.speed() == log.rate() > 0

@@ -127,7 +127,7 @@ void bind_runs(nb::module_& m) {
          bool accelerated, bool prox, int pack, Vector step, std::optional<Vector> theta, std::optional<Vector> move,
          int rule, double tau, double drift, double theta_scale, double couple, double fold_below, std::uint64_t seed,
          std::optional<In<std::uint32_t, 2>> cells, std::optional<In<std::uint32_t, 1>> members,
-         std::optional<Table> x0, std::optional<Table> image0) {
+         std::optional<Table> x0, std::optional<Table> image0, std::optional<Table> known) {
         const Matrix& of = nb::cast<const Matrix&>(matrix);
         const std::size_t count = of.count(), width = of.width();
         require(count > 0 && outputs > 0, "nothing to solve: no coordinates or no outputs");
@@ -150,8 +150,10 @@ void bind_runs(nb::module_& m) {
         plan.pack = static_cast<Pack>(pack);
         const IndexStream stream(seed, static_cast<std::uint32_t>(count), alias_table(cells, count),
                                  members_of(members, count));
-        const double* x = pointer(x0, count, outputs, "x0 has the wrong shape");
-        const double* v = pointer(image0, width, outputs, "image0 has the wrong shape");
+        Start from;
+        from.x = pointer(x0, count, outputs, "x0 has the wrong shape");
+        from.offset = pointer(image0, width, outputs, "image0 has the wrong shape");
+        from.image = pointer(known, width, outputs, "known has the wrong shape");
         Run run;
         run.matrix = matrix;
         run.count = count, run.width = width, run.outputs = outputs, run.accelerated = accelerated;
@@ -162,7 +164,7 @@ void bind_runs(nb::module_& m) {
         {
           nb::gil_scoped_release release;
           run.engine =
-              std::visit([&](const auto& rows) { return make_engine(rows, problem, plan, stream, x, v); }, of.rows);
+              std::visit([&](const auto& rows) { return make_engine(rows, problem, plan, stream, from); }, of.rows);
         }
         return run;
       },
@@ -172,7 +174,7 @@ void bind_runs(nb::module_& m) {
       nb::arg("prox"), nb::arg("pack"), nb::arg("step"), nb::arg("theta").none(), nb::arg("move").none(),
       nb::arg("rule"), nb::arg("tau"), nb::arg("drift"), nb::arg("theta_scale"), nb::arg("couple"),
       nb::arg("fold_below"), nb::arg("seed"), nb::arg("cells").none(), nb::arg("members").none(), nb::arg("x0").none(),
-      nb::arg("image0").none());
+      nb::arg("image0").none(), nb::arg("known").none());
 }
 
 }  // namespace coordwise::binding

@@ -9,7 +9,7 @@ namespace coordwise {
 
 template <class Rows>
 std::unique_ptr<Engine> make_engine(const Rows& rows, const Problem& problem, const Plan& plan,
-                                    const IndexStream& stream, const double* x0, const double* image0) {
+                                    const IndexStream& stream, const Start& start) {
   const std::size_t threads = problem.groups();
   std::vector<std::vector<std::unique_ptr<Engine>>> shares(threads);
   for (std::size_t t = 0; t < threads; ++t) {
@@ -21,7 +21,7 @@ std::unique_ptr<Engine> make_engine(const Rows& rows, const Problem& problem, co
         using Smooth = decltype(smooth);
         auto made = [&](auto* type) {
           using Made = std::remove_pointer_t<decltype(type)>;
-          shares[t].push_back(std::make_unique<Made>(rows, smooth, problem, first, plan, stream, x0, image0));
+          shares[t].push_back(std::make_unique<Made>(rows, smooth, problem, first, plan, stream, start));
         };
         if constexpr (Rows::packs && !std::is_same_v<Smooth, SeparableSmooth>) {
           using Value = std::remove_const_t<std::remove_pointer_t<decltype(Rows::Slice::values)>>;

@@ -2,5 +2,5 @@
 
 namespace coordwise {
 template std::unique_ptr<Engine> make_engine(SparseRows<double, std::int32_t> const&, const Problem&, const Plan&,
-                                             const IndexStream&, const double*, const double*);
+                                             const IndexStream&, const Start&);
 }  // namespace coordwise

@@ -126,7 +126,7 @@ class Ending:
         if not loose.any():
             return x
         members = np.flatnonzero(loose).astype(np.uint32)
-        run = start(log.objective, replace(schedule, members=members), 0, x, pack=False)
+        run = start(log.objective, replace(schedule, members=members), 0, x, pack=False, image=log.run.image())
         run.advance(steps=len(members))
         log.extra_steps += run.steps
         log.extra_entries += run.entries

@@ -269,7 +269,10 @@ CONSTANT, VANISHING, RECURRENT = range(3)
 
 
 class Run:
-    """Steps of a plan on G(Bx) + sum_i h_i(x_i), and the point they have reached; `smooth` as in `Objective`."""
+    """Steps of a plan on G(Bx) + sum_i h_i(x_i), and the point they have reached; `smooth` as in `Objective`.
+
+    It begins at x0, whose image B x0 (plus image0) is computed unless it is `known`.
+    """
 
     def __init__(
         self,
@@ -283,6 +286,7 @@ class Run:
         seed: int,
         x0: FloatArray,
         image0: FloatArray | None = None,
+        known: FloatArray | None = None,
         minus_last: bool = False,
         threads: int = 1,
         pack: int = 0,
@@ -306,6 +310,7 @@ class Run:
             seed=seed,
             x0=x0,
             image0=image0,
+            known=known,
             pack=pack,
             **vars(plan),
         )

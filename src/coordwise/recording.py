@@ -202,9 +202,11 @@ class Log:
             self.run.replan(plan, schedule.cells, schedule.members)
         else:
             self.extra_steps, self.extra_entries = self.iterations, self.entries
-            x = here if places is None else np.where(schedule.idle[:, None], places, here)
-            self.run = start(self.objective, schedule, self.run.seed, x, self.threads, pack=self.long(schedule))
+            pack, image = self.long(schedule), self.run.image()
+            self.run = start(self.objective, schedule, self.run.seed, here, self.threads, pack=pack, image=image)
             self.packed |= self.run.packed
+            if places is not None:
+                self.run.settle(np.flatnonzero(schedule.idle).astype(np.uint32), places)
         self.pace = self.pace.renewed(schedule.constants.rate_per_pass or 1.0)
         self.schedule = schedule.without_arrays()
 

@@ -13,9 +13,16 @@ __all__ = ["settle", "start"]
 
 
 def start(
-    objective: Objective, schedule: Schedule, seed: int, x: FloatArray, threads: int = 1, *, pack: bool = True
+    objective: Objective,
+    schedule: Schedule,
+    seed: int,
+    x: FloatArray,
+    threads: int = 1,
+    *,
+    pack: bool = True,
+    image: FloatArray | None = None,
 ) -> Run:
-    """A run of the schedule on the objective from x (N x K).
+    """A run of the schedule on the objective from x (N x K), whose image (with image0) may be known.
 
     Packing pays for itself within a few passes; exact steps before acceleration are not expected to take more.
     """
@@ -30,6 +37,7 @@ def start(
         seed=seed,
         x0=x,
         image0=objective.image0,
+        known=image,
         minus_last=objective.minus_last,
         threads=threads,
         pack=packing(objective) if pack else NO_PACKING,

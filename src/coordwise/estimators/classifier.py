@@ -63,7 +63,6 @@ class Classifier(LinearClassifierMixin, SparseCoefMixin, ClassifierMixin, Linear
 
     def _classes(self, y: Any) -> Any:
         """Set classes_, and return the position in it of every label."""
-        check_classification_targets(y)
         self.classes_, codes = _classes(y)
         if len(self.classes_) < 2:
             raise ValueError(
@@ -120,12 +119,13 @@ class Classifier(LinearClassifierMixin, SparseCoefMixin, ClassifierMixin, Linear
 
 
 def _classes(y: Any) -> tuple[Any, Any]:
-    """The classes in order, and the place of each sample's; two numbers need no sorting."""
+    """The classes in order, and the place of each sample's; two whole numbers need no sorting and no other checks."""
     if y.dtype.kind in "fiu" and len(y):
         low, high = y.min(), y.max()
         codes = (y == high).astype(np.intp)
-        if low < high and np.all(codes | (y == low)):
+        if low < high and low % 1 == 0 and high % 1 == 0 and np.all(codes | (y == low)):
             return np.array([low, high], y.dtype), codes
+    check_classification_targets(y)
     classes, codes = np.unique(y, return_inverse=True)
     return classes, codes
 
