@@ -345,5 +345,7 @@ def test_how_many_features_are_too_many_for_linear_systems(dense, per_row):
     for used in (most * 0.99, most * 1.01):
         assert working._too_many(model, min(used, n), 1e-4) == (used > most)
         assert not working._too_many(model, used, 1e-13)  # exact solutions are the only ones
+        fewer = most if dense else min(most, working.FEWER)  # and more than rough ones need
+        assert working._too_many(model, min(used, n), working.COARSE) == (min(used, n) > fewer)
         if not dense:
             assert working.many_used(model, round(used / working.SHARE), 1e-4) == (used > most)
