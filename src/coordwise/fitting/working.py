@@ -35,7 +35,7 @@ EXACT, SPARSE = 450, 1000  # features up to which the squared loss is solved exa
 SHARE = 0.3  # of the features outside of the penalty: how many are used at the end
 TIMES, LARGEST = 3.0, 600  # how many times these the first working set has, of sparse data; and at most
 COSTLY, RARELY = 12.0, 110.0  # times the stored entries: multiplications in a factor of what is used that are too many
-MANY, COARSE, FEWER = 420, 1e-3, 300  # features in use of sparse data that are too many; from a tolerance on, fewer
+MANY, COARSE, FEWER = 420, 1e-2, 300  # features in use of sparse data that are too many; from a tolerance on, fewer
 FINE = 1e-12  # tolerances that steps on all features meet, whatever rounding does
 INNER, GOOD = 0.3, 0.02  # gap on a working set relative to the gap of the problem: at first, and on good sets
 
