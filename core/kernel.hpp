@@ -244,7 +244,8 @@ class Kernel final : public Engine {
 
   double behind() const { return P == 2 ? momentum_.behind() : 0; }
 
-  // Coordinate (i, k) of the current point, kept inside the domain of h_i against rounding.
+  // Coordinate (i, k) of the current point, put into the domain of h_i, which rounding, and on logistic losses momentum
+  // after a change of weights, may have led it out of.
   double at(std::uint32_t i, std::size_t k, double behind) const {
     const Record& c = coordinates_[i];
     const double x = P == 2 ? c.state[k] - behind * c.state[K * (P - 1) + k] : c.state[k];

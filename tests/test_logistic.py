@@ -99,3 +99,22 @@ def test_callbacks_stop_several_classes():
     with pytest.warns(ConvergenceWarning, match="stopped"):
         found = E.LogisticRegression(callbacks=lambda progress: True, tol=1e-14).fit(X, classes(y, 3))
     assert found.n_iter_ == 1
+
+
+@pytest.mark.parametrize("labels", [(-1, 1), (0.0, 1.0), (-0.0, 3.0), (5, 2**62), (-(2.0**63), 0.0), (False, True)])
+@pytest.mark.parametrize("kind", [np.float64, np.float32, np.int64])
+def test_two_whole_numbers_are_classes(labels, kind):
+    y = np.array([labels[0], labels[1], labels[1], labels[0]] * 5).astype(kind)
+    X = np.random.default_rng(0).standard_normal((20, 3))
+    ours, theirs = (module.LogisticRegression().fit(X, y) for module in (E, lm))
+    np.testing.assert_array_equal(ours.classes_, theirs.classes_)
+    assert ours.classes_.dtype == theirs.classes_.dtype
+
+
+@pytest.mark.parametrize("labels", [(0.5, 1.5), (0.0, 0.5), (0.0, 2.0**63), (-1e300, 1e300)])
+@pytest.mark.filterwarnings("ignore:invalid value encountered in cast")  # scikit-learn's
+def test_what_scikit_learn_takes_for_continuous_is_refused(labels):
+    X = np.random.default_rng(0).standard_normal((20, 3))
+    for module in (E, lm):
+        with pytest.raises(ValueError, match="Unknown label type"):
+            module.LogisticRegression().fit(X, np.array(labels * 10))

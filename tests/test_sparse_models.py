@@ -332,7 +332,9 @@ def test_working_sets_end_where_rounding_does():
 
 @pytest.mark.parametrize(("dense", "per_row"), [(False, 2), (False, 300), (True, 0)])
 def test_how_many_features_are_too_many_for_linear_systems(dense, per_row):
-    """A factor of those that are expected costs more than some passes; or, of sparse data, they are more than MANY."""
+    """A factor of those that are expected costs more than some passes; or, of sparse data, they are more than MANY, or
+    more than FEWER for a rough solution.
+    """
     rng = np.random.default_rng(0)
     n = d = 3000 if per_row else 60
     A = rng.standard_normal((n, d)) if dense else sp.random_array((n, d), density=per_row / d, rng=rng, format="csr")
@@ -345,7 +347,9 @@ def test_how_many_features_are_too_many_for_linear_systems(dense, per_row):
     for used in (most * 0.99, most * 1.01):
         assert working._too_many(model, min(used, n), 1e-4) == (used > most)
         assert not working._too_many(model, used, 1e-13)  # exact solutions are the only ones
-        fewer = most if dense else min(most, working.FEWER)  # and more than rough ones need
-        assert working._too_many(model, min(used, n), working.COARSE) == (min(used, n) > fewer)
         if not dense:
             assert working.many_used(model, round(used / working.SHARE), 1e-4) == (used > most)
+    if per_row == 300:
+        for used in (working.FEWER, working.FEWER + 1):
+            assert working._too_many(model, used, working.COARSE) == (used > working.FEWER)
+            assert not working._too_many(model, used, 0.99 * working.COARSE)

@@ -1,5 +1,6 @@
 #include "make_engine.hpp"
 
 namespace coordwise {
-template std::unique_ptr<Engine> make_engine(DenseRows<double> const&, const Problem&, const Plan&, const IndexStream&, const Start&);
+template std::unique_ptr<Engine> make_engine(DenseRows<double> const&, const Problem&, const Plan&, const IndexStream&,
+                                             const Start&);
 }  // namespace coordwise

@@ -20,12 +20,13 @@ is known of the curvature of the others, which is as with kinks.
 A run begins with exact steps, which need no constants and are fast while the error is large, on the active set as soon
 as there is one. At the first look scores have much of their way before them: a y_i is held there only if `EARLY` of
 what the gap proves possible would not move it, and exact steps go on. So they do when they are about to be done: to
-begin with acceleration, and to end it, costs a pass or more. Else the run is accelerated once exact steps, at their
-present rate, need more passes to the end than that and the part of what acceleration promises that it was seen to take
-(`SHARE`); or where it promises nothing (losses with kinks), once a pass over the active set takes off less than e^-2: K
-passes of exact steps per e-fold are e sqrt(K) of restarted ones (`coordwise.restarts`). Under an l1 penalty alone the
-gap, which is that of residuals scaled until the worst feature fits, stands still while P falls, and with kinks w swings
-while D falls; there the decreases of P, or D, tell how fast exact steps are (`Objective.gap_power`, `Log.speed`).
+begin with acceleration, and to end it, costs a pass or more. Else the passes that are left are compared: those of exact
+steps at their present rate with those of acceleration, which are what it costs to begin with, and `SHARE` of those that
+its promise asks for. Where it promises nothing (losses with kinks), it begins once a pass over the active set takes off
+less than e^-2: K passes of exact steps per e-fold are e sqrt(K) of restarted ones (`coordwise.restarts`). Under an l1
+penalty alone the gap, which is that of residuals scaled until the worst feature fits, stands still while P falls, and
+with kinks w swings while D falls; there the decreases of P, or D, tell how fast exact steps are (`Objective.gap_power`,
+`Log.speed`).
 
 The weights are renewed at every look, from the same y and z; with restarts, when the momentum is lost anyway, or the
 gap is that of coordinates held in vain. That they hold as far as the run goes is hoped, not known: when the certificate

@@ -55,13 +55,16 @@ class Ending:
             assert log.g is not None
             self.plane.see(log.run.image(), log.g)
 
-    def met(self) -> bool:
-        """Whether the inequality holds at the point itself, with the primal point it leads to, or a better one."""
+    def met(self, *, last: bool = False) -> bool:
+        """Whether the inequality holds at the point itself, with the primal point it leads to, or a better one.
+
+        If it is the `last` look, there is no little further on.
+        """
         c, tol = self.log.current, self.log.tol
         near = 0 < c.error <= self.reach * tol and bool(np.all(tol * c.scale > EXACT * np.abs(c.primal)))
         if near and self.plane is not None and self.plane.known and self._improved(self.plane):
             return True
-        return c.meets(tol) and self._confirmed()
+        return c.meets(tol) and self._confirmed(last=last)
 
     def _improved(self, plane: Plane) -> bool:
         """Whether it holds with the best primal point in the plane of the last two, if that is a better one."""
@@ -87,7 +90,7 @@ class Ending:
         log.append(certificate)
         return True
 
-    def _confirmed(self) -> bool:
+    def _confirmed(self, *, last: bool) -> bool:
         """Whether the inequality holds at the point itself, not only for images that carry rounding."""
         log, objective = self.log, self.log.objective
         x = log.point
@@ -101,7 +104,7 @@ class Ending:
                 self.found = found
                 log.append(found.certificate)
                 return True
-            if self.rounds < ROUNDS:  # a little further on it will
+            if self.rounds < ROUNDS and not last:  # a little further on it will
                 return False
         fresh = log.passes - log.synced <= FRESH
         found = Found(x, *(objective.confirmed(x, log.run.image(), log.current) if fresh else objective.exact(x)))

@@ -169,7 +169,8 @@ class Log:
         """The rate of exact steps: of the error, or where that lags behind the value, as the value's decreases say it.
 
         Decreases that become smaller by a factor are what is left becoming smaller by it; see `Objective.gap_power`.
-        The gap of losses with kinks lags behind too, by a primal point that swings.
+        The gap of losses with kinks lags behind too, by a primal point that swings; there D's own rate counts, though
+        the gap follows it by half in the end.
         """
         rate, power = self.rate(), self.objective.gap_power
         lags = power < 1.0 or self.objective.coordinates.shape.curvature == 0
@@ -201,10 +202,10 @@ class Log:
                 self.run.settle(np.flatnonzero(schedule.idle).astype(np.uint32), places)
             self.run.replan(plan, schedule.cells, schedule.members)
         else:
-            self.extra_steps, self.extra_entries = self.iterations, self.entries
-            pack, image = self.long(schedule), self.run.image()
-            self.run = start(self.objective, schedule, self.run.seed, here, self.threads, pack=pack, image=image)
-            self.packed |= self.run.packed
+            done, pack, image = (self.iterations, self.entries), self.long(schedule), self.run.image()
+            run = start(self.objective, schedule, self.run.seed, here, self.threads, pack=pack, image=image)
+            self.run, (self.extra_steps, self.extra_entries) = run, done  # at once: Ctrl-C may have come before
+            self.packed |= run.packed
             if places is not None:
                 self.run.settle(np.flatnonzero(schedule.idle).astype(np.uint32), places)
         self.pace = self.pace.renewed(schedule.constants.rate_per_pass or 1.0)

@@ -109,7 +109,8 @@ def solve(
         log.record()
         while status is None:
             asked = callback is not None and says_stop(callback(log.progress()))
-            if log.ending.met():
+            late = log.elapsed >= limit
+            if log.ending.met(last=late or log.passes >= max_passes):
                 status = Status.CONVERGED
             elif not np.isfinite(log.current.error):
                 status = Status.DIVERGED
@@ -117,7 +118,7 @@ def solve(
                 status = Status.STOPPED
             elif log.passes >= max_passes:
                 status = Status.MAX_PASSES
-            elif log.elapsed >= limit:
+            elif late:
                 status = Status.TIME_LIMIT
             else:
                 if log.schedule.restarts and restarts.due(log.current.error, log.rising):

@@ -18,6 +18,8 @@ from coordwise.validation import FloatArray
 
 __all__ = ["Classifier", "signs_of"]
 
+LARGE = 2.0**63  # beyond the integers
+
 
 class Classifier(LinearClassifierMixin, SparseCoefMixin, ClassifierMixin, Linear):
     """A linear classifier: one binary problem per class (one for two classes), all of them at once."""
@@ -119,11 +121,15 @@ class Classifier(LinearClassifierMixin, SparseCoefMixin, ClassifierMixin, Linear
 
 
 def _classes(y: Any) -> tuple[Any, Any]:
-    """The classes in order, and the place of each sample's; two whole numbers need no sorting and no other checks."""
+    """The classes in order, and the place of each sample's; two whole numbers need no sorting and no other checks.
+
+    Whole numbers are those that integers hold, as scikit-learn has it.
+    """
     if y.dtype.kind in "fiu" and len(y):
         low, high = y.min(), y.max()
         codes = (y == high).astype(np.intp)
-        if low < high and low % 1 == 0 and high % 1 == 0 and np.all(codes | (y == low)):
+        whole = y.dtype.kind != "f" or (low % 1 == high % 1 == 0 and low >= -LARGE and high < LARGE)
+        if low < high and whole and np.all(codes | (y == low)):
             return np.array([low, high], y.dtype), codes
     check_classification_targets(y)
     classes, codes = np.unique(y, return_inverse=True)
