@@ -10,6 +10,7 @@ from conftest import unequal_rows
 
 import coordwise as cw
 from coordwise.curvature import EARLY, FIRST, LAST, SOON, LocalWeights
+from coordwise.ending import Ending
 from coordwise.erm import NEAR
 from coordwise.kernels import Shape, Terms
 from coordwise.losses import get_loss
@@ -362,3 +363,27 @@ def test_with_kinks_the_decreases_of_the_dual_tell_how_fast_exact_steps_are(loss
 def test_elsewhere_the_error_tells_it():
     log = run_to(problem("squared_hinge").dual(), 5)
     assert log.speed() == log.rate() > 0
+
+
+def test_ctrl_c_while_an_accelerated_run_begins_counts_no_pass_twice(monkeypatch):
+    def interrupted(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("coordwise.recording.start", interrupted)
+    found = cw.solve(problem("logistic", lam=1e-6).dual(), "auto", tol=1e-12)
+    assert found.status is cw.Status.INTERRUPTED
+    assert found.passes > 0
+    assert found.history.passes[-1] == found.history.passes[-2] == found.passes
+    assert found.iterations == found.history.iterations[-2]
+
+
+def test_at_the_last_look_a_round_of_exact_steps_that_fails_is_no_reason_to_go_on(monkeypatch):
+    """The point itself meets the tolerance, and there is no pass left to look for a better one."""
+    monkeypatch.setattr(Ending, "_polished", lambda self, x: np.zeros_like(x))
+    objective, tol = problem("squared_hinge").dual(), 1e-4
+    longer = cw.solve(objective, "nu_acdm", tol=tol, record_growth=0)
+    met = np.flatnonzero(longer.history.gap <= tol * longer.scale)
+    assert longer.passes > longer.history.passes[met[0]]  # it went on
+    found = cw.solve(objective, "nu_acdm", tol=tol, record_growth=0, max_passes=float(longer.history.passes[met[0]]))
+    assert found.status is cw.Status.CONVERGED
+    assert found.gap <= tol * found.scale
