@@ -199,7 +199,9 @@ SMALL: dict[str, Switch] = {
 SPARSE: dict[str, Switch] = {
     "everything": nullcontext,
     "first set of 100": lambda: mock.patch.object(working, "TIMES", 0.0),
-    "small systems": lambda: mock.patch.multiple(working, RARELY=12.0, MANY=np.inf, SPARSE=450, LARGEST=300),
+    "small systems": lambda: mock.patch.multiple(
+        working, RARELY=12.0, MANY=np.inf, FEWER=np.inf, SPARSE=450, LARGEST=300
+    ),
     "no exact small sets": lambda: mock.patch.multiple(working, EXACT=0, SPARSE=0),
     "nobody held at zero": features_drawn,
     "momentum lost": momentum_lost,
