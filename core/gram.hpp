@@ -2,8 +2,10 @@
 #pragma once
 
 #include <algorithm>
+#include <deque>
 #include <vector>
 
+#include "buffer.hpp"
 #include "rows.hpp"
 #include "threads.hpp"
 #include "tiles.hpp"
@@ -76,8 +78,8 @@ void gram(const Rows& rows, const double* weights, const double* beside, std::si
   const std::size_t M = rows.width() + extra, parts = worth_starting(threads, rows.count(), 1024);
   std::fill(out, out + M * M, 0.0);
   if constexpr (Rows::sparse) {
-    std::vector<std::vector<double>> others(parts - 1);
-    for (auto& other : others) other.assign(M * M, 0.0);
+    std::deque<Buffer<double>> others;
+    while (others.size() + 1 < parts) others.emplace_back(M * M);
     in_parts(rows.count(), parts, [&](std::size_t part, std::uint32_t from, std::uint32_t to) {
       add_sparse_gram(rows, weights, beside, extra, from, to, part == 0 ? out : others[part - 1].data());
     });

@@ -2,11 +2,13 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 
+#include <memory>
 #include <type_traits>
 
 #include "bind.hpp"
 #include "gram.hpp"
 #include "pick.hpp"
+#include "pool.hpp"
 #include "transpose.hpp"
 
 namespace coordwise::binding {
@@ -50,9 +52,9 @@ void transposed(const Matrix& matrix, std::size_t threads, Out<V, 1> values, Out
 // A new array of so many numbers, not filled.
 template <class T>
 nb::ndarray<nb::numpy, T, nb::ndim<1>> fresh(std::size_t count) {
-  T* memory = new T[count];
-  nb::capsule owner(memory, [](void* p) noexcept { delete[] static_cast<T*>(p); });
-  return {memory, {count}, owner};
+  auto piece = std::make_unique<Piece>(count * sizeof(T));
+  nb::capsule owner(piece.get(), [](void* p) noexcept { delete static_cast<Piece*>(p); });
+  return {piece.release()->data(), {count}, owner};
 }
 
 // Values, indices and starts of some columns; `places_of` says what becomes of every column (see pick.hpp).
@@ -172,6 +174,8 @@ void bind_matrices(nb::module_& m) {
           nb::arg("term"), nb::arg("centers").none(), nb::arg("weights").none(), nb::arg("x"), nb::arg("omega"),
           nb::arg("threads"), nb::arg("out"));
 
+  m.def("memory4", &fresh<std::uint32_t>);
+  m.def("memory8", &fresh<std::uint64_t>);
   m.def("sparse", &sparse<double, std::int32_t>);
   m.def("sparse", &sparse<float, std::int32_t>);
   m.def("sparse", &sparse<double, std::int64_t>);

@@ -41,34 +41,32 @@ class Found:
 class Ending:
     """Whether a run is there, and where: `found`, once it is."""
 
-    def __init__(self, log: Log) -> None:
-        self.log = log
+    def __init__(self, log: Log) -> None:  # which it does not keep: each would keep the other, and the data, alive
         self.found: Found | None = None
         self.plane: Plane | None = log.objective.plane() if log.schedule.renew is not None else None
         self.reach = REACH
         self.rounds = 0  # of exact steps at the end that were tried
 
-    def see(self) -> None:
+    def see(self, log: Log) -> None:
         """The run has a new certificate."""
-        log = self.log
         if self.plane is not None and log.current.error <= FAR * log.tol:
             assert log.g is not None
             self.plane.see(log.run.image(), log.g)
 
-    def met(self, *, last: bool = False) -> bool:
+    def met(self, log: Log, *, last: bool = False) -> bool:
         """Whether the inequality holds at the point itself, with the primal point it leads to, or a better one.
 
         If it is the `last` look, there is no little further on.
         """
-        c, tol = self.log.current, self.log.tol
+        c, tol = log.current, log.tol
         near = 0 < c.error <= self.reach * tol and bool(np.all(tol * c.scale > EXACT * np.abs(c.primal)))
-        if near and self.plane is not None and self.plane.known and self._improved(self.plane):
+        if near and self.plane is not None and self.plane.known and self._improved(log, self.plane):
             return True
-        return c.meets(tol) and self._confirmed(last=last)
+        return c.meets(tol) and self._confirmed(log, last=last)
 
-    def _improved(self, plane: Plane) -> bool:
+    def _improved(self, log: Log, plane: Plane) -> bool:
         """Whether it holds with the best primal point in the plane of the last two, if that is a better one."""
-        log, c = self.log, self.log.current
+        c = log.current
         begun = time.perf_counter()
         w, value = plane.best(brief=c.meets(log.tol))
         primal = np.array([value])
@@ -81,7 +79,7 @@ class Ending:
         if np.any(primal > c.primal) or not near.meets(log.tol):
             return False
         x = log.point
-        x = x if (better := self._polished(x)) is None else better
+        x = x if (better := self._polished(log, x)) is None else better
         image, certificate = log.objective.beside(primal, x)
         if not certificate.meets(log.tol):  # rounding: the end is left to the weights of the point itself
             self.plane = None
@@ -90,14 +88,14 @@ class Ending:
         log.append(certificate)
         return True
 
-    def _confirmed(self, *, last: bool) -> bool:
+    def _confirmed(self, log: Log, *, last: bool) -> bool:
         """Whether the inequality holds at the point itself, not only for images that carry rounding."""
-        log, objective = self.log, self.log.objective
+        objective = log.objective
         x = log.point
         if objective.image_decides:
             self.found = Found(x, log.run.image(), log.current)
             return True
-        if self.rounds < ROUNDS and (better := self._polished(x)) is not None:
+        if self.rounds < ROUNDS and (better := self._polished(log, x)) is not None:
             found = Found(better, *objective.exact(better))
             self.rounds += 1
             if found.certificate.meets(log.tol):
@@ -114,13 +112,13 @@ class Ending:
         log.resync()
         return False
 
-    def _polished(self, x: FloatArray) -> FloatArray | None:
+    def _polished(self, log: Log, x: FloatArray) -> FloatArray | None:
         """The point after a round of exact steps on what is in no corner; None where that makes no difference in kind.
 
         Accelerated iterates are averages of points on the boundary: without the round, coordinates that belong at a
         kink or a bound (the zeros of a Lasso) are only close to it.
         """
-        log, plan, terms = self.log, self.log.schedule.plan, self.log.objective.coordinates
+        plan, terms = log.schedule.plan, log.objective.coordinates
         if not (plan.accelerated and plan.prox) or terms.shape.logistic:
             return None
         begun = time.perf_counter()

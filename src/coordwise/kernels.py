@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +14,20 @@ from coordwise.validation import FloatArray
 
 NO_LIMIT = 2**62
 SUMS = ("value", "conjugate", "fenchel_young", "gradient2", "lowest", "highest")
+LARGE = 1 << 20  # bytes: arrays that are worth keeping their memory for
+
+
+def empty(shape: tuple[int, ...], dtype: Any = np.float64) -> NDArray[Any]:
+    """As ``np.empty`` for numbers of 4 or 8 bytes, in memory of large arrays that are gone (`core/pool.hpp`).
+
+    New pages cost more than most uses of them. The array is a view of one of as many entries: scipy copies views of
+    larger ones.
+    """
+    count, size = math.prod(shape), np.dtype(dtype).itemsize
+    if count * size < LARGE:
+        return np.empty(shape, dtype)
+    memory: NDArray[Any] = (_core.memory4 if size == 4 else _core.memory8)(count)
+    return memory.view(dtype).reshape(shape)
 
 
 @dataclass(frozen=True)
@@ -210,14 +225,14 @@ class Matrix:
     def gram(self, weights: FloatArray, threads: int = 1, beside: FloatArray | None = None) -> FloatArray:
         """sum_i weights_i c_i c_i', where c_i is b_i with row i of `beside` appended."""
         size = self.width + (0 if beside is None else beside.shape[1])
-        out = np.empty((size, size))
+        out = empty((size, size))
         self._core.gram(weights, beside, threads, out)
         return out
 
     def transposed(self, threads: int = 1) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """Values, indices and starts of a sparse matrix by columns, entries in order."""
         entries, kind, index = len(self._arrays[0]), self._arrays[0].dtype, self._arrays[-1].dtype
-        out = np.empty(entries, kind), np.empty(entries, index), np.empty(self.width + 1, index)
+        out = empty((entries,), kind), empty((entries,), index), empty((self.width + 1,), index)
         self._core.transposed(threads, *out)
         return out
 

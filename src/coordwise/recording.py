@@ -256,11 +256,12 @@ class Log:
     def record(self) -> None:
         """Certificate and history at the current point; the best point so far is kept."""
         with np.errstate(over="ignore", invalid="ignore"):
-            self.current = c = self.objective.certify_run(self.run, self.g)
+            known = None if self.rows else self.objective.at_start
+            self.current = c = self.objective.certify_run(self.run, self.g) if known is None else known
             error = c.error
         self.errors.append((self.passes, error))
         self.append(c)
-        self.ending.see()
+        self.ending.see(self)
         if self.best is None or error < self.best_error:
             self.best, self.best_error = self.point, error
 

@@ -110,7 +110,7 @@ def solve(
         while status is None:
             asked = callback is not None and says_stop(callback(log.progress()))
             late = log.elapsed >= limit
-            if log.ending.met(last=late or log.passes >= max_passes):
+            if log.ending.met(log, last=late or log.passes >= max_passes):
                 status = Status.CONVERGED
             elif not np.isfinite(log.current.error):
                 status = Status.DIVERGED

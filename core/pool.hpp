@@ -1,0 +1,111 @@
+// Large pieces of memory, kept for the next who asks when they are given back. What comes from the system is cleared
+// page by page as it is first written to, and goes back to it at the end of a call: fits that follow one another ask
+// for the same sizes, and often take less time for what they do with a piece than the system takes for its pages.
+#pragma once
+
+#include <cstddef>
+#include <mutex>
+#include <new>
+#include <vector>
+
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
+namespace coordwise {
+
+struct Block {
+  void* data;
+  std::size_t bytes;
+};
+
+// Blocks that nobody uses, the longest unused first. A process that was forked while somebody was at it finds it locked
+// for good, and does without.
+class Pool {
+ public:
+  static Pool& here() {
+    static Pool* pool = new Pool;  // never deleted: blocks may be given back while the process ends
+    return *pool;
+  }
+
+  // The smallest that is large enough, unless it is much larger: no data if there is none.
+  Block take(std::size_t bytes) {
+    const std::unique_lock<std::mutex> mine(busy_, std::try_to_lock);
+    if (!mine.owns_lock()) return {nullptr, 0};
+    std::size_t best = blocks_.size();
+    for (std::size_t k = 0; k < blocks_.size(); ++k) {
+      const std::size_t size = blocks_[k].bytes;
+      if (size >= bytes && size <= bytes + bytes / 4 && (best == blocks_.size() || size < blocks_[best].bytes))
+        best = k;
+    }
+    return best < blocks_.size() ? without(best) : Block{nullptr, 0};
+  }
+
+  // Whether it is kept; `release` frees those that make room for it.
+  template <class Release>
+  bool give(const Block& block, Release release) noexcept {
+    if (!keeps || block.bytes > most) return false;
+    const std::unique_lock<std::mutex> mine(busy_, std::try_to_lock);
+    if (!mine.owns_lock()) return false;
+    while (total_ + block.bytes > most || blocks_.size() == slots) release(without(0));
+    blocks_.push_back(block);
+    total_ += block.bytes;
+    return true;
+  }
+
+ private:
+#if defined(__SANITIZE_ADDRESS__)
+  static constexpr bool keeps = false;  // the sanitizer is to see every use of what was given back
+#else
+  static constexpr bool keeps = true;
+#endif
+  static constexpr std::size_t most = std::size_t(1) << 27;  // bytes that are kept
+  static constexpr std::size_t slots = 64;
+
+  Pool() { blocks_.reserve(slots); }
+
+  Block without(std::size_t k) {
+    const Block block = blocks_[k];
+    blocks_.erase(blocks_.begin() + static_cast<std::ptrdiff_t>(k));
+    total_ -= block.bytes;
+    return block;
+  }
+
+  std::mutex busy_;
+  std::vector<Block> blocks_;
+  std::size_t total_ = 0;
+};
+
+// Memory of at least `bytes`, not cleared, on a cache-line boundary; in large pages where the system offers them and it
+// is large: coordinates are visited in random order, and with small pages every visit would also miss the
+// address-translation cache.
+class Piece {
+ public:
+  explicit Piece(std::size_t bytes) {
+    const std::size_t unit = bytes < pooled ? 64 : bytes < huge ? 4096 : page;
+    const std::size_t whole = bytes ? (bytes + unit - 1) / unit * unit : unit;
+    if (whole >= pooled && (block_ = Pool::here().take(whole)).data) return;
+    block_ = {::operator new(whole, alignment(whole)), whole};
+#if defined(__linux__)
+    if (whole >= huge) madvise(block_.data, whole, MADV_HUGEPAGE);
+#endif
+  }
+  ~Piece() {
+    if (block_.bytes < pooled || !Pool::here().give(block_, release)) release(block_);
+  }
+  Piece(const Piece&) = delete;
+  Piece& operator=(const Piece&) = delete;
+
+  void* data() const { return block_.data; }
+
+ private:
+  static constexpr std::size_t pooled = std::size_t(1) << 17;  // bytes; the system's library keeps less by itself
+  static constexpr std::size_t page = std::size_t(1) << 21, huge = 4 * page;  // less is not worth the rounding
+
+  static std::align_val_t alignment(std::size_t bytes) { return std::align_val_t(bytes >= huge ? page : 64); }
+  static void release(const Block& block) noexcept { ::operator delete(block.data, alignment(block.bytes)); }
+
+  Block block_;
+};
+
+}  // namespace coordwise
