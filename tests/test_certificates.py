@@ -252,3 +252,35 @@ def test_a_certificate_is_confirmed_for_the_point_and_the_weights_of_any_image(l
         if penalty == "l2":
             np.testing.assert_allclose(found.gap[0], gap, rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(found.primal[0], problem.value(w), rtol=1e-12)
+
+
+@pytest.mark.parametrize("penalty", [{"penalty": "l1"}, {"penalty": "elastic_net", "l1_ratio": 0.5}, {"penalty": "l2"}])
+@pytest.mark.parametrize("loss", ["squared", "logistic", "squared_hinge"])
+@pytest.mark.parametrize("max_passes", [0.5, 1000])
+def test_the_gap_of_a_result_is_that_of_its_weights_and_dual_variables(loss, penalty, max_passes):
+    rng = np.random.default_rng(5)
+    A = unequal_rows(80, 12, seed=5)
+    b = np.where(A @ rng.standard_normal((12, 2)) > 0, 1.0, -1.0)
+    problem = cw.ERM(A, b, loss=loss, lam=1e-2, **penalty)
+    objectives = [problem.primal(), *([problem.dual()] if penalty["penalty"] != "l1" else [])]
+    for objective in objectives:
+        res = cw.solve(objective, tol=1e-7, max_passes=max_passes)
+        assert res.y.shape == (80, 2)
+        np.testing.assert_allclose(problem.gap(res.w, res.y), res.gap, rtol=1e-6, atol=1e-12)
+    assert cw.solve(cw.LeastSquares(A, b)).y is None
+
+
+def test_known_dual_variables_are_those_of_the_gap_while_they_are_better():
+    A = unequal_rows(80, 12, seed=6)
+    b = np.where(A.sum(axis=1) > 0, 1.0, -1.0)
+    problem = cw.ERM(A, b, loss="squared", penalty="elastic_net", l1_ratio=0.5, lam=1e-2)
+    y = cw.solve(problem.dual(), tol=1e-10).x
+    objective = problem.primal()
+    objective.learn(y[:, None], np.atleast_1d(problem.dual_value(y)))
+    res = cw.solve(objective, tol=1e-12, max_passes=0.1)
+    np.testing.assert_array_equal(res.y, y)
+    assert res.gap == pytest.approx(problem.gap(res.w, y), rel=1e-9)
+    objective.learn(1e3 * y[:, None], np.atleast_1d(problem.dual_value(1e3 * y)))  # worse than zeros
+    res = cw.solve(objective, tol=1e-12, max_passes=0.1)
+    assert res.gap == pytest.approx(problem.gap(res.w, res.y), rel=1e-9)
+    assert res.gap <= problem.value(res.w) * (1 + 1e-12)

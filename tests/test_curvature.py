@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from coordwise.kernels import Shape, Terms
 from coordwise.losses import get_loss
 from coordwise.objectives import Look
 from coordwise.recording import Log
+from coordwise.schedules import Split, promised
 from coordwise.starting import start
 
 CORNERED = ["squared_hinge", "smooth_hinge", "huber", "squared_epsilon_insensitive"]
@@ -205,7 +207,31 @@ def course(objective, made=None):
             made.append(own)
         return cw.NUACDM(sigma=1.0, weights=own).schedule(objective)
 
-    return LocalWeights(objective, exact, weighted, lambda: cw.NUACDM().schedule(objective))
+    promise = partial(promised, objective, Split.of(objective))
+    return LocalWeights(objective, exact, weighted, promise, lambda: cw.NUACDM().schedule(objective))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("loss", ["logistic", "squared_hinge", "huber"])
+def test_a_promise_is_the_rate_of_the_schedule(loss, weighted):
+    objective = problem(loss, weighted=weighted).dual()
+    x = cw.solve(objective, "sdca", tol=1e-2).x[:, None]
+    weights = objective.local_curvature(look_at(objective, x), 3.0, 0.0).weights
+    assert loss != "squared_hinge" or np.isinf(weights).any()
+    for own in (weights, np.where(np.arange(300) < 299, np.inf, weights.min())):
+        made = cw.NUACDM(sigma=1.0, weights=own).schedule(objective)
+        assert promised(objective, Split.of(objective), own) == pytest.approx(made.constants.rate_per_pass, rel=1e-9)
+    assert promised(objective, Split.of(objective), np.full(300, np.inf)) == 1.0
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared_hinge", "hinge"])
+def test_accelerated_schedules_are_made_only_if_they_are_taken(loss):
+    objective = problem(loss).dual()
+    x, made = cw.solve(objective, "sdca", tol=1e-2).x[:, None], []
+    assert not course(objective, made).renew(look_at(objective, x, rate=1e3)).plan.accelerated
+    assert not made
+    assert course(objective, made).renew(look_at(objective, x, rate=0.0)).plan.accelerated
+    assert len(made) == 1
 
 
 @pytest.mark.parametrize("left", [math.inf, 20.0])
@@ -257,7 +283,7 @@ def test_with_restarts_a_set_is_kept_until_the_momentum_is_lost_or_it_was_chosen
     objective = problem("hinge").dual()
     x = cw.solve(objective, "sdca", tol=1e-1).x[:, None]
     restarted = cw.NUACDM(sigma="adaptive").weighted(objective)
-    local = LocalWeights(objective, None, restarted, lambda: cw.NUACDM(beta=1.0).schedule(objective))
+    local = LocalWeights(objective, None, restarted, None, lambda: cw.NUACDM(beta=1.0).schedule(objective))
     schedule = local.renew(look_at(objective, x))
     assert schedule.restarts
     held = schedule.idle
@@ -379,7 +405,7 @@ def test_ctrl_c_while_an_accelerated_run_begins_counts_no_pass_twice(monkeypatch
 
 def test_at_the_last_look_a_round_of_exact_steps_that_fails_is_no_reason_to_go_on(monkeypatch):
     """The point itself meets the tolerance, and there is no pass left to look for a better one."""
-    monkeypatch.setattr(Ending, "_polished", lambda self, x: np.zeros_like(x))
+    monkeypatch.setattr(Ending, "_polished", lambda self, log, x: np.zeros_like(x))
     objective, tol = problem("squared_hinge").dual(), 1e-4
     longer = cw.solve(objective, "nu_acdm", tol=tol, record_growth=0)
     met = np.flatnonzero(longer.history.gap <= tol * longer.scale)

@@ -64,12 +64,14 @@ class LocalWeights:
     """What to go on with from the point that a run has reached.
 
     `exact` is the schedule of exact steps, None once there were enough of them; `weighted` makes an accelerated one of
-    norm weights, `careful` the one without hope.
+    norm weights, `promise` tells its rate per pass (None if it has restarts, which promise nothing), and `careful`
+    makes the one without hope.
     """
 
     objective: Objective
     exact: Schedule | None
     weighted: Callable[[FloatArray], Schedule]
+    promise: Callable[[FloatArray], float] | None
     careful: Callable[[], Schedule]
     slack: float = FIRST
     early: bool = False  # whether there was no look yet, and terms have corners
@@ -88,10 +90,9 @@ class LocalWeights:
         if vain and local is not None and self.local is not None:  # until a restart the set grows: no two take turns
             before = self.local.weights
             local = local._replace(weights=np.where(np.isinf(before), local.weights, before))
-        ahead = self.careful() if local is None else self._accelerated(local, slack)
-        if self.exact is None or not self._pays(look, ahead, local):
-            return ahead
-        return self._steps(self.exact, local)
+        if self.exact is not None and self._pays(look, self._rate(local), local):
+            return self._steps(self.exact, local)
+        return self.careful() if local is None else self._accelerated(local, slack)
 
     def _more(self, look: Look, exact: Schedule) -> Schedule | None:
         """Exact steps as before, on the coordinates that are not held now."""
@@ -120,10 +121,16 @@ class LocalWeights:
             renew=kept.renew,
         )
 
-    def _pays(self, look: Look, ahead: Schedule, local: Local | None) -> bool:
-        """Whether exact steps are faster than what is ahead."""
-        rate, shape = ahead.constants.rate_per_pass, self.objective.coordinates.shape
+    def _rate(self, local: Local | None) -> float | None:
+        """What is ahead promises per pass; schedules are made once they are wanted, which costs more than that."""
+        if local is None:
+            return self.careful().constants.rate_per_pass
+        return None if self.promise is None else self.promise(local.weights)
+
+    def _pays(self, look: Look, rate: float | None, local: Local | None) -> bool:
+        """Whether exact steps are faster than what is ahead, given its rate per pass if it has one."""
         if rate is not None:
+            shape = self.objective.coordinates.shape
             promised = -math.log(max(rate, 1e-300)) / (BENT if shape.logistic else SHARE)
             begin = BEGIN + (CORNERS if shape.corners else 0.0)
             return look.rate > promised or look.left * (promised - look.rate) < begin * promised * look.rate

@@ -305,6 +305,10 @@ class DualERM(Objective):
         weights = shape.quad / (problem.total * s) * (1 + over_outputs(np.min, more))
         return Local(np.where(held, np.inf, weights), places)
 
+    def dual_variables(self, x: FloatArray, image: FloatArray, certificate: Certificate) -> FloatArray:
+        """x itself."""
+        return x
+
     def solution(self, image: FloatArray) -> FloatArray:
         """The weights w = grad r*(-(1/W) A'y)."""
         return self.penalty.conjugate_gradient(-image / self.problem.total)
@@ -326,13 +330,8 @@ class PrimalERM(Objective):
     """P(w) over the features: columns of A are coordinates, G(v) = (1/W) sum_i s_i phi(v_i; b_i), h_j = r_j.
 
     The dual point of the certificate is y_i = s_i phi'(<a_i, w>; b_i), scaled into the domain of r* if the penalty is
-    l1 alone, or one that is `known` where that is better: 0 unless another is given, since D(0) = 0, no loss being
-    negative. A run stops when P(w) + D(y) <= tol * P(0) for every output.
-
-    Attributes
-    ----------
-    known : ndarray of shape (K,)
-        D at dual variables that are known, for every output.
+    l1 alone, or one that is known where that is better: 0 unless another is given (`learn`), since D(0) = 0, no loss
+    being negative. A run stops when P(w) + D(y) <= tol * P(0) for every output.
     """
 
     certificate_name = "duality gap"
@@ -358,8 +357,12 @@ class PrimalERM(Objective):
         if offset is not None:
             self.image0 = self._offset + (np.zeros_like(problem.b) if self.image0 is None else self.image0)
         self._at_zero = problem.value_at_zero
-        self.known = np.zeros(self.outputs)
+        self._known, self._known_at = np.zeros((problem.n_samples, self.outputs)), np.zeros(self.outputs)
         self.gap_power = gap_power(self.penalty)
+
+    def learn(self, y: FloatArray, value: FloatArray) -> None:
+        """Dual variables (n x K) that are known, and D(y); where it is above 0, zeros are better."""
+        self._known, self._known_at = np.where(value < 0, y, 0.0), np.minimum(value, 0.0)
 
     def certificate(self, image: FloatArray, sums: Sums) -> Certificate:
         """P(w) + D(y), y the derivatives of the losses or what is known."""
@@ -369,14 +372,25 @@ class PrimalERM(Objective):
         s = sums(y / self.problem.total)
         losses = terms.value(t)
         value = losses + s["value"]
+        least = np.maximum(value + self._known_at, 0)
         if self.penalty.l2 > 0:
-            least = np.maximum(value + self.known, 0)
-            return Certificate(value, np.minimum(s["fenchel_young"], least), self._at_zero, value)
+            better = s["fenchel_young"] <= least
+            gap = np.where(better, s["fenchel_young"], least)
+            return Certificate(value, gap, self._at_zero, value, np.where(better, 1.0, np.nan))
         share = shrink(self.penalty, s["lowest"], s["highest"])
         # an offset c makes the losses phi(t + c), whose conjugates are phi*(y) - c y
         conjugates = terms.conjugate(share * y) - self._offset * share * y.sum(0) / self.problem.total
         # P + D with D = (1/W) sum phi*(y) + r*(-(1/W) A'y); r* vanishes at the scaled point
-        return Certificate(value, np.maximum(value + np.minimum(conjugates, self.known), 0), self._at_zero, value)
+        better = conjugates <= self._known_at
+        gap = np.where(better, np.maximum(value + conjugates, 0), least)
+        return Certificate(value, gap, self._at_zero, value, np.where(better, share, np.nan))
+
+    def dual_variables(self, x: FloatArray, image: FloatArray, certificate: Certificate) -> FloatArray:
+        """Derivatives of the losses, scaled where the penalty is l1 alone, or what is known."""
+        t = image + self.problem.b if self._residual else image
+        assert certificate.share is not None
+        better = np.isfinite(certificate.share)
+        return np.where(better, certificate.share * self.problem.terms.subgradients(t), self._known)
 
     def local_curvature(self, look: Look, slack: float, doubt: float) -> Local | None:
         """See `held_at_zero`."""

@@ -103,6 +103,7 @@ class Objective(ABC):
     image_decides = False  # whether gap and solution come from the image alone, however the point came to it
     sigma_is_tight = True  # whether the terms' strong convexity is about all there is (else G may have far more)
     gap_power = 1.0  # the gap goes like this power of what the value has still to fall
+    at_start: Certificate | None = None  # that of the default start, where it is known before a run
 
     @abstractmethod
     def certificate(self, image: FloatArray, sums: Sums) -> Certificate:
@@ -111,6 +112,10 @@ class Objective(ABC):
     @abstractmethod
     def solution(self, image: FloatArray) -> FloatArray | None:
         """The point the user wants, from the image; None if that is x itself."""
+
+    def dual_variables(self, x: FloatArray, image: FloatArray, certificate: Certificate) -> FloatArray | None:
+        """The dual variables (n x K) that a certificate belongs to, of x with this image; None if there are none."""
+        return None
 
     def __repr__(self) -> str:
         outputs = "" if self.flat else f", {self.outputs} outputs"

@@ -297,6 +297,7 @@ class Log:
         found = self.ending.found or Found(self.best, *objective.exact(self.best))
         x, certificate = found.x, found.certificate
         w = objective.solution(found.image) if found.w is None else found.w
+        y = objective.dual_variables(x, found.image, certificate)
         columns = [np.array(column) for column in zip(*self.rows, strict=True)]
         if objective.flat:
             columns = [column[:, 0] if column.ndim == 2 else column for column in columns]
@@ -316,4 +317,5 @@ class Log:
             method=self.schedule.description,
             certificate=objective.certificate_name,
             storage=self.storage(),
+            y=None if y is None else objective.shaped(y),
         )

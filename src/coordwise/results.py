@@ -51,13 +51,15 @@ class Certificate:
 
     `gap` is the certified quantity (duality gap, residual norm or gradient norm: see the objective), and the point
     meets tol when gap <= tol * scale for every output. `value` is the objective at the point, `primal` the primal value
-    P(w) where there is one (else nan).
+    P(w) where there is one (else nan). Over features, the gap is that of dual variables which are `share` times the
+    derivatives of the losses, or known ones (nan).
     """
 
     value: FloatArray
     gap: FloatArray
     scale: FloatArray
     primal: FloatArray
+    share: FloatArray | None = None
 
     def meets(self, tol: float) -> bool:
         """Whether gap <= tol * scale for every output; gap <= tol^2 where the scale is 0 (and 0 is a solution)."""
@@ -125,6 +127,8 @@ class Result:
         The point in coordinate space: dual variables, or weights for a primal objective.
     w : ndarray
         What the user came for: the weights of a model, the solution of a system.
+    y : ndarray or None
+        For empirical risk minimisation, the dual variables that `gap` belongs to: x itself for a dual run.
     value : float or ndarray of shape (K,)
         Objective at x: D(y) for a dual run, P(w) for a primal one.
     gap : float or ndarray of shape (K,)
@@ -165,6 +169,7 @@ class Result:
     certificate: str
     storage: str = field(repr=False)
     notes: tuple[str, ...] = ()
+    y: FloatArray | None = field(default=None, repr=False)
 
     @property
     def converged(self) -> bool:

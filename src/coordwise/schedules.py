@@ -41,6 +41,7 @@ __all__ = [
     "optimal",
     "plain",
     "power",
+    "promised",
     "raised",
     "strongly_convex",
 ]
@@ -196,6 +197,31 @@ def largest_theta(split: Split, weights: FloatArray, p: FloatArray) -> float:
     return float(np.max(split.of_active(split.L) / (split.of_active(weights) * split.of_active(p) ** 2)))
 
 
+def promised(objective: Objective, split: Split, weights: FloatArray) -> float:
+    """The rate per pass that `strongly_convex` promises with sigma = 1 and the best p, without making the schedule.
+
+    Coordinates of infinite weight are never drawn. `split` is `Split.of` the objective.
+    """
+    base = split.L if split.base is None else split.base
+    roots = np.sqrt(base / weights + (0.0 if split.base is None else 1.0))  # of L_i/w_i
+    drawn = split.active & np.isfinite(weights)
+    if not drawn.any():
+        return 1.0
+    roots *= drawn
+    S = float(roots.sum())
+    tau = coupling(S * S, 1.0)
+    if split.prox:
+        tau = feasible(tau, float(np.min(roots, where=drawn, initial=np.inf)) / S)
+    per_step = float(roots @ objective.rows.lengths) / S
+    per_pass = objective.rows.nnz / per_step if per_step > 0 else float(objective.rows.count)
+    return float((1 - tau) ** per_pass)
+
+
+def feasible(tau: float, lowest: float) -> float:
+    """y stays a convex combination of the z's, hence in the domain, while tau/((1 - tau) p_i) <= 1."""
+    return min(tau, lowest / (1 + lowest))
+
+
 def strongly_convex(
     method: Described, objective: Objective, split: Split, weights: FloatArray, p: FloatArray, sigma: float
 ) -> Schedule:
@@ -203,9 +229,7 @@ def strongly_convex(
     Theta = largest_theta(split, weights, p)
     tau = coupling(Theta, sigma)
     if split.prox:
-        # y stays a convex combination of the z's, hence in the domain, while tau/((1-tau) p_i) <= 1.
-        lowest = float(split.of_active(p).min())
-        tau = min(tau, lowest / (1 + lowest))
+        tau = feasible(tau, float(split.of_active(p).min()))
     plan = Plan(
         accelerated=True,
         prox=split.prox,

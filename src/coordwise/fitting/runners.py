@@ -27,7 +27,7 @@ from coordwise.fitting.unpenalised import nonnegative, unpenalised
 from coordwise.fitting.working import working_sets
 from coordwise.methods import Method
 from coordwise.recording import Progress, says_stop, worth_recording
-from coordwise.results import Result, Status
+from coordwise.results import Certificate, Result, Status
 from coordwise.solve import solve
 from coordwise.validation import FloatArray, seed_of
 
@@ -261,11 +261,7 @@ def run_dual(model: LinearModel, options: Options) -> Outcome:
         objective: Any = model.problem.dual()
         objective.any_weights = True
         result = _solve(model, objective, options, [], None if options.start is None else options.start.y, options.tol)
-        value, gap = np.atleast_1d(result.primal), np.atleast_1d(result.gap)  # computed from w and x alone
-        found = Candidate(
-            result.w.reshape(model.d, -1), np.zeros(model.outputs), result.x.reshape(model.n, -1), value, gap
-        )
-        return Outcome(found, result.status, [result])
+        return Outcome(_candidate(model, result, result.w), result.status, [result])
     center = model.best_intercept(np.zeros((model.n, model.outputs))) if options.start is None else options.start.c
     far = 1e6 * max(1.0, float(np.max(np.abs(model.b))))
     center = np.clip(center, -far, far)
@@ -300,12 +296,12 @@ def run_primal(model: LinearModel, options: Options, known: FloatArray | None = 
     if not model.intercept:
         objective = model.problem.primal()
         if known is not None:
-            objective.known = np.minimum(model.dual_of(known)[1], 0.0)
+            objective.learn(*model.dual_of(known))
+        if w is None:
+            begin = model.certified_at_zero[0]
+            objective.at_start = Certificate(begin.value, begin.gap, model.scale, begin.value)
         result = _solve(model, objective, options, results, w, options.tol)
-        found = model.from_primal(result.x.reshape(model.d, -1), np.zeros(model.outputs))
-        if known is not None and not _met(model, found, options.tol):
-            found = found.better(model.recertified(replace(found, y=known)))
-        return Outcome(found, result.status, [result])
+        return Outcome(_candidate(model, result, result.x), result.status, [result])
     c = model.best_intercept(np.zeros((model.n, model.outputs))) if options.start is None else options.start.c
     best: Candidate | None = None
     search = Secant(model.outputs)
@@ -328,6 +324,13 @@ def run_primal(model: LinearModel, options: Options, known: FloatArray | None = 
             tol = max(tol / 10, min(tol, 1e-14))
     assert best is not None
     return Outcome(best, Status.MAX_PASSES, results)
+
+
+def _candidate(model: LinearModel, result: Result, w: FloatArray) -> Candidate:
+    """Of a run without an intercept, whose value and gap were computed from w and its dual variables alone."""
+    assert result.y is not None
+    value, gap = np.atleast_1d(result.primal), np.atleast_1d(result.gap)
+    return Candidate(w.reshape(model.d, -1), np.zeros(model.outputs), result.y.reshape(model.n, -1), value, gap)
 
 
 def _solve(model: LinearModel, objective: Any, options: Options, before: list[Result], x0: Any, tol: float) -> Result:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from typing import ClassVar
 
 import numpy as np
@@ -13,7 +13,7 @@ from coordwise.methods.accelerated import NUACDM
 from coordwise.methods.base import Method
 from coordwise.methods.plain import SDCA
 from coordwise.objectives import Objective
-from coordwise.schedules import Schedule, Split
+from coordwise.schedules import Schedule, Split, promised
 
 __all__ = ["Auto"]
 
@@ -50,9 +50,9 @@ class Auto(Method):
         ahead = NUACDM(sigma=1.0 if strong else "adaptive")
         careful = self._hopeful if strong else self._restarted
         careful_once = cache(lambda: careful(objective))
-        local = LocalWeights(
-            objective, exact, ahead.weighted(objective), careful_once, early=objective.coordinates.shape.corners
-        )
+        promise = partial(promised, objective, split) if strong else None
+        early = objective.coordinates.shape.corners
+        local = LocalWeights(objective, exact, ahead.weighted(objective), promise, careful_once, early=early)
         return replace(exact, renew=local.renew)
 
     def _restarted(self, objective: Objective) -> Schedule:
