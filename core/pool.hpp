@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdlib>
 #include <mutex>
 #include <new>
 #include <vector>
@@ -62,7 +63,13 @@ class Pool {
   static constexpr std::size_t most = std::size_t(1) << 27;  // bytes that are kept
   static constexpr std::size_t slots = 64;
 
-  Pool() { blocks_.reserve(slots); }
+  // The system's library learns from large blocks that are freed, and keeps as much of what is free for others, the
+  // arrays of a call among them. Those that are kept here it would not see: one that is never written to will do.
+  Pool() {
+    blocks_.reserve(slots);
+    void* volatile lesson = std::malloc(std::size_t(1) << 24);
+    std::free(lesson);
+  }
 
   Block without(std::size_t k) {
     const Block block = blocks_[k];

@@ -117,12 +117,15 @@ struct Term {
   // argmin over y of  scale phi*(y) + kappa/2 y^2 - rhs y
   double prox(double rhs, double kappa, double c, double s) const {
     if (s == 0) return 0.0;
-    rhs /= scale, kappa /= scale;
+    // rhs is what a step waits for: everything else is divided before it is there
+    const double inverse = 1 / scale;
+    rhs *= inverse, kappa *= inverse;
     if (shape == Shape::logistic) return -c * s * logistic_root(s * kappa, -c * rhs);
     const double r = rhs - c;
     const double a = std::fabs(r) - kink;
     if (a <= 0) return clip(0.0, c, s);
-    const double flat = a <= kappa * s * dead ? a / kappa : (a + quad * dead) / (kappa + quad / s);
+    const double near = 1 / kappa, far = 1 / (kappa + quad / s);
+    const double flat = a <= kappa * s * dead ? a * near : (a + quad * dead) * far;
     return clip(std::copysign(flat, r), c, s);
   }
 

@@ -16,7 +16,7 @@ from coordwise.fitting.moments import Moments
 from coordwise.fitting.weighted import Gram
 from coordwise.validation import FloatArray
 
-__all__ = ["centered_moments", "gram_solution", "shifted"]
+__all__ = ["active_weights", "centered_moments", "gram_solution", "shifted"]
 
 BLOCK = 4096  # columns of dense data that are copied at once
 
@@ -26,14 +26,12 @@ def gram_solution(
     tol: float,
     start: Candidate | None = None,
     *,
-    certified: bool = False,
     most: float = np.inf,
     late: Callable[[], bool] | None = None,
 ) -> tuple[Candidate, int]:
     """The solution as well as a Gram matrix allows, and the steps of refinement or rounds of active sets it took.
 
-    `certified` says that `start` is a candidate of this model; else it is certified first. Rounds end after `most` of
-    them, or when `late` returns True.
+    Rounds end after `most` of them, or when `late` returns True.
     """
     plain = model.penalty.l1 == 0 and not model.penalty.positive
     if plain and model.n < model.d:
@@ -41,10 +39,12 @@ def gram_solution(
     if plain:
         return _over_features(model, tol, most)
     if start is not None:  # it may be the solution, found by other means
-        again = start if certified else model.from_primal(start.w)
+        again = model.from_primal(start.w)
         if np.all(again.gap <= tol * model.scale):
             return again, 1
-    return _on_active_sets(model, start, most, late)
+    w, rounds = active_weights(model, None if start is None else start.w, most, late)
+    _, _, shift, means = centered_moments(model)
+    return model.from_primal(w, means - shift @ w if model.intercept else None), rounds
 
 
 def _over_features(model: LinearModel, tol: float, most: float) -> tuple[Candidate, int]:
@@ -66,21 +66,22 @@ def _over_features(model: LinearModel, tol: float, most: float) -> tuple[Candida
     return best, steps
 
 
-def _on_active_sets(
-    model: LinearModel, start: Candidate | None, most: float, late: Callable[[], bool] | None
-) -> tuple[Candidate, int]:
-    G, moments, shift, means = centered_moments(model)
+def active_weights(
+    model: LinearModel, start: FloatArray | None, most: float = np.inf, late: Callable[[], bool] | None = None
+) -> tuple[FloatArray, int]:
+    """Weights (d x K) by exact solutions on active sets, from those of `start`, and the rounds that it took."""
+    G, moments, _, _ = centered_moments(model)
     w = np.zeros((model.d, model.outputs))
     rounds = 0
     for k in range(model.outputs):
         search = ActiveSet(G, moments[:, k])
         if start is not None:
-            search.begin(start.w[:, k])
+            search.begin(start[:, k])
         with one_blas_thread(model.d):
             search.solve(model.penalty, most=most, late=late)
         w[:, k] = search.w
         rounds = max(rounds, search.rounds)
-    return model.from_primal(w, means - shift @ w if model.intercept else None), max(rounds, 1)
+    return w, max(rounds, 1)
 
 
 def centered_moments(model: LinearModel) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:

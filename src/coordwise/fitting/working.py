@@ -21,7 +21,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from coordwise.erm import feasible_share
-from coordwise.fitting.gram import gram_solution
+from coordwise.fitting.gram import active_weights
 from coordwise.fitting.model import Candidate, LinearModel
 from coordwise.fitting.polish import polished
 from coordwise.fitting.proximal import Descent, proximal_newton
@@ -75,15 +75,16 @@ def working_sets(
             else:
                 goal = max(inner[k] * best.gap[k], tol * model.scale[k] / 2 if inner[k] >= GOOD else 0.0)
             part = model.restricted(which, int(k))
-            here = part.from_primal(w[which, k][:, None])
+            here = w[which, k][:, None]
             if squared and len(which) <= (EXACT if dense else SPARSE):
-                reached, _ = gram_solution(part, goal / float(part.scale[0]), here, certified=True)
+                here, _ = active_weights(part, here)
                 descent.entries += part.columns.nnz
             else:
-                reached = proximal_newton(part, here, goal, descent)
+                reached = proximal_newton(part, part.from_primal(here), goal, descent)
                 if reached.gap[0] > tol * model.scale[k] / 2 and (inner[k] < INNER or len(which) == model.d):
                     reached = polished(part, reached)
-            w[which, k] = reached.w[:, 0]
+                here = reached.w
+            w[which, k] = here[:, 0]
         found, v = model.certified(w)
         if first and dense and squared:
             used = np.count_nonzero(w, axis=0).max() + SHARE * outside(model, np.where(w == 0, v, 0.0))
