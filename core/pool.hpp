@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <mutex>
 #include <new>
@@ -92,10 +93,7 @@ class Piece {
     const std::size_t unit = bytes < pooled ? 64 : bytes < huge ? 4096 : page;
     const std::size_t whole = bytes ? (bytes + unit - 1) / unit * unit : unit;
     if (whole >= pooled && (block_ = Pool::here().take(whole)).data) return;
-    block_ = {::operator new(whole, alignment(whole)), whole};
-#if defined(__linux__)
-    if (whole >= huge) madvise(block_.data, whole, MADV_HUGEPAGE);
-#endif
+    block_ = {mapped(whole) ? map(whole) : ::operator new(whole, std::align_val_t(64)), whole};
   }
   ~Piece() {
     if (block_.bytes < pooled || !Pool::here().give(block_, release)) release(block_);
@@ -109,8 +107,35 @@ class Piece {
   static constexpr std::size_t pooled = std::size_t(1) << 17;  // bytes; the system's library keeps less by itself
   static constexpr std::size_t page = std::size_t(1) << 21, huge = 4 * page;  // less is not worth the rounding
 
-  static std::align_val_t alignment(std::size_t bytes) { return std::align_val_t(bytes >= huge ? page : 64); }
-  static void release(const Block& block) noexcept { ::operator delete(block.data, alignment(block.bytes)); }
+  static void release(const Block& block) noexcept {
+    if (mapped(block.bytes)) {
+      unmap(block);
+    } else {
+      ::operator delete(block.data, std::align_val_t(64));
+    }
+  }
+
+// What is kept is by itself, so that all that is not goes back to the system at once.
+#if defined(__linux__) && !defined(__SANITIZE_ADDRESS__)
+  static bool mapped(std::size_t bytes) { return bytes >= pooled; }
+  static void* map(std::size_t bytes) {
+    const std::size_t extra = bytes >= huge ? page : 0;
+    void* const all = mmap(nullptr, bytes + extra, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (all == MAP_FAILED) throw std::bad_alloc();
+    if (extra == 0) return all;
+    char* const from = static_cast<char*>(all);
+    const std::size_t before = (page - reinterpret_cast<std::uintptr_t>(all) % page) % page;
+    if (before > 0) munmap(from, before);
+    if (before < extra) munmap(from + before + bytes, extra - before);
+    madvise(from + before, bytes, MADV_HUGEPAGE);
+    return from + before;
+  }
+  static void unmap(const Block& block) noexcept { munmap(block.data, block.bytes); }
+#else
+  static bool mapped(std::size_t) { return false; }
+  static void* map(std::size_t) { return nullptr; }
+  static void unmap(const Block&) noexcept {}
+#endif
 
   Block block_;
 };

@@ -1,6 +1,8 @@
 """Memory: what a run holds is free when it ends, and large arrays are made where others were."""
 
 import gc
+import subprocess
+import sys
 import threading
 import weakref
 
@@ -83,3 +85,28 @@ def test_scipy_takes_such_arrays_as_they_are():
     turned = sp.csr_array(arrays, shape=(400, 3000), copy=False)
     assert np.shares_memory(turned.data, arrays[0])
     np.testing.assert_array_equal(turned.toarray(), A.toarray().T)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks /proc")
+def test_what_is_kept_is_bounded_and_the_rest_goes_back():
+    code = """
+import resource
+from coordwise.kernels import empty
+
+def resident():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * resource.getpagesize() / 2**20
+
+before = resident()
+arrays = [empty((10**6,)) for _ in range(40)] + [empty((20 * 10**6,))]
+for array in arrays:
+    array.fill(1.0)
+most = resident() - before
+del arrays, array
+print(most, resident() - before)
+"""
+    most, kept = map(
+        float, subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout.split()
+    )
+    assert most > 450
+    assert kept < 140
