@@ -11,7 +11,7 @@ namespace coordwise {
 template <class T>
 class Buffer {
  public:
-  explicit Buffer(std::size_t count) : count_(count), piece_(count * sizeof(T)) {
+  explicit Buffer(std::size_t count) : count_(count), piece_(bytes_of<T>(count)) {
     if (count > 0) std::memset(piece_.data(), 0, count * sizeof(T));
   }
 

@@ -14,6 +14,14 @@
 #include <sys/mman.h>
 #endif
 
+#if defined(__SANITIZE_ADDRESS__)
+#define COORDWISE_SANITIZED
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define COORDWISE_SANITIZED
+#endif
+#endif
+
 namespace coordwise {
 
 struct Block {
@@ -43,6 +51,15 @@ class Pool {
     return best < blocks_.size() ? without(best) : Block{nullptr, 0};
   }
 
+  // Gives all of them back to the system; whether there were any.
+  template <class Release>
+  bool clear(Release release) noexcept {
+    const std::unique_lock<std::mutex> mine(busy_, std::try_to_lock);
+    if (!mine.owns_lock() || blocks_.empty()) return false;
+    while (!blocks_.empty()) release(without(0));
+    return true;
+  }
+
   // Whether it is kept; `release` frees those that make room for it.
   template <class Release>
   bool give(const Block& block, Release release) noexcept {
@@ -56,7 +73,7 @@ class Pool {
   }
 
  private:
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(COORDWISE_SANITIZED)
   static constexpr bool keeps = false;  // the sanitizer is to see every use of what was given back
 #else
   static constexpr bool keeps = true;
@@ -84,6 +101,13 @@ class Pool {
   std::size_t total_ = 0;
 };
 
+// The bytes of so many T.
+template <class T>
+std::size_t bytes_of(std::size_t count) {
+  if (count > static_cast<std::size_t>(-1) / 4 / sizeof(T)) throw std::bad_alloc();
+  return count * sizeof(T);
+}
+
 // Memory of at least `bytes`, not cleared, on a cache-line boundary; in large pages where the system offers them and it
 // is large: coordinates are visited in random order, and with small pages every visit would also miss the
 // address-translation cache.
@@ -93,7 +117,10 @@ class Piece {
     const std::size_t unit = bytes < pooled ? 64 : bytes < huge ? 4096 : page;
     const std::size_t whole = bytes ? (bytes + unit - 1) / unit * unit : unit;
     if (whole >= pooled && (block_ = Pool::here().take(whole)).data) return;
-    block_ = {mapped(whole) ? map(whole) : ::operator new(whole, std::align_val_t(64)), whole};
+    void* data = fresh(whole);
+    if (data == nullptr && Pool::here().clear(release)) data = fresh(whole);
+    if (data == nullptr) throw std::bad_alloc();
+    block_ = {data, whole};
   }
   ~Piece() {
     if (block_.bytes < pooled || !Pool::here().give(block_, release)) release(block_);
@@ -107,6 +134,9 @@ class Piece {
   static constexpr std::size_t pooled = std::size_t(1) << 17;  // bytes; the system's library keeps less by itself
   static constexpr std::size_t page = std::size_t(1) << 21, huge = 4 * page;  // less is not worth the rounding
 
+  static void* fresh(std::size_t bytes) noexcept {
+    return mapped(bytes) ? map(bytes) : ::operator new(bytes, std::align_val_t(64), std::nothrow);
+  }
   static void release(const Block& block) noexcept {
     if (mapped(block.bytes)) {
       unmap(block);
@@ -116,12 +146,12 @@ class Piece {
   }
 
 // What is kept is by itself, so that all that is not goes back to the system at once.
-#if defined(__linux__) && !defined(__SANITIZE_ADDRESS__)
+#if defined(__linux__) && !defined(COORDWISE_SANITIZED)
   static bool mapped(std::size_t bytes) { return bytes >= pooled; }
-  static void* map(std::size_t bytes) {
+  static void* map(std::size_t bytes) noexcept {
     const std::size_t extra = bytes >= huge ? page : 0;
     void* const all = mmap(nullptr, bytes + extra, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (all == MAP_FAILED) throw std::bad_alloc();
+    if (all == MAP_FAILED) return nullptr;
     if (extra == 0) return all;
     char* const from = static_cast<char*>(all);
     const std::size_t before = (page - reinterpret_cast<std::uintptr_t>(all) % page) % page;
@@ -133,7 +163,7 @@ class Piece {
   static void unmap(const Block& block) noexcept { munmap(block.data, block.bytes); }
 #else
   static bool mapped(std::size_t) { return false; }
-  static void* map(std::size_t) { return nullptr; }
+  static void* map(std::size_t) noexcept { return nullptr; }
   static void unmap(const Block&) noexcept {}
 #endif
 

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import coordwise as cw
+from coordwise.fitting.fit import fit
 from coordwise.fitting.model import LinearModel
 from coordwise.losses import LOSSES
 
@@ -256,18 +257,22 @@ def test_a_certificate_is_confirmed_for_the_point_and_the_weights_of_any_image(l
 
 @pytest.mark.parametrize("penalty", [{"penalty": "l1"}, {"penalty": "elastic_net", "l1_ratio": 0.5}, {"penalty": "l2"}])
 @pytest.mark.parametrize("loss", ["squared", "logistic", "squared_hinge"])
+@pytest.mark.parametrize("options", [{}, {"positive": True}, {"sample_weight": np.arange(80) % 4.0}])
 @pytest.mark.parametrize("max_passes", [0.5, 1000])
-def test_the_gap_of_a_result_is_that_of_its_weights_and_dual_variables(loss, penalty, max_passes):
+def test_the_gap_of_a_result_is_that_of_its_weights_and_dual_variables(loss, penalty, options, max_passes):
     rng = np.random.default_rng(5)
     A = unequal_rows(80, 12, seed=5)
     b = np.where(A @ rng.standard_normal((12, 2)) > 0, 1.0, -1.0)
-    problem = cw.ERM(A, b, loss=loss, lam=1e-2, **penalty)
+    problem = cw.ERM(A, b, loss=loss, lam=1e-2, **penalty, **options)
     objectives = [problem.primal(), *([problem.dual()] if penalty["penalty"] != "l1" else [])]
     for objective in objectives:
         res = cw.solve(objective, tol=1e-7, max_passes=max_passes)
         assert res.y.shape == (80, 2)
         np.testing.assert_allclose(problem.gap(res.w, res.y), res.gap, rtol=1e-6, atol=1e-12)
-    assert cw.solve(cw.LeastSquares(A, b)).y is None
+
+
+def test_linear_systems_have_no_dual_variables():
+    assert cw.solve(cw.LeastSquares(np.eye(3), np.ones(3))).y is None
 
 
 def test_known_dual_variables_are_those_of_the_gap_while_they_are_better():
@@ -276,11 +281,41 @@ def test_known_dual_variables_are_those_of_the_gap_while_they_are_better():
     problem = cw.ERM(A, b, loss="squared", penalty="elastic_net", l1_ratio=0.5, lam=1e-2)
     y = cw.solve(problem.dual(), tol=1e-10).x
     objective = problem.primal()
-    objective.learn(y[:, None], np.atleast_1d(problem.dual_value(y)))
+    objective.learn(y, problem.dual_value(y))
     res = cw.solve(objective, tol=1e-12, max_passes=0.1)
     np.testing.assert_array_equal(res.y, y)
     assert res.gap == pytest.approx(problem.gap(res.w, y), rel=1e-9)
-    objective.learn(1e3 * y[:, None], np.atleast_1d(problem.dual_value(1e3 * y)))  # worse than zeros
+    objective.learn(1e3 * y, problem.dual_value(1e3 * y))  # worse than zeros
     res = cw.solve(objective, tol=1e-12, max_passes=0.1)
     assert res.gap == pytest.approx(problem.gap(res.w, res.y), rel=1e-9)
     assert res.gap <= problem.value(res.w) * (1 + 1e-12)
+    with pytest.raises(ValueError, match="y"):
+        objective.learn(y[:-1], 0.0)
+
+
+@pytest.mark.parametrize("l1_ratio", [1.0, 0.5])
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_a_run_over_features_begins_with_the_certificate_at_zero(loss, l1_ratio, weighted, outputs, monkeypatch):
+    rng = np.random.default_rng(7)
+    A = unequal_rows(60, 9, seed=7)
+    b = np.where(rng.random((60, outputs)) < 0.5, -1.0, 1.0)
+    weights = rng.integers(0, 3, 60).astype(float) if weighted else None
+    penalty = {"penalty": "elastic_net", "l1_ratio": l1_ratio, "lam": 1e-2}
+    model = LinearModel(cw.ERM(A, b, loss=loss, sample_weight=weights, **penalty), intercept=False)
+    seen = []
+
+    def watched(objective, *args, **kwargs):
+        result = cw.solve(objective, *args, **kwargs)
+        seen.append((objective, result))
+        return result
+
+    monkeypatch.setattr("coordwise.fitting.runners.solve", watched)
+    fit(model, tol=1e-6, strategy="primal")
+    objective, result = seen[0]
+    exact = objective.certify(np.zeros((9, outputs)))
+    np.testing.assert_allclose(result.history.gap[0].ravel(), exact.gap, rtol=1e-9)
+    np.testing.assert_allclose(result.history.value[0].ravel(), exact.value, rtol=1e-12)
+    again, there = cw.solve(objective, tol=1e-6, x0=result.x), objective.certify(result.x)  # another start
+    np.testing.assert_allclose(again.history.gap[0], there.gap, rtol=1e-6, atol=1e-14)

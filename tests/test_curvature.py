@@ -205,9 +205,10 @@ def course(objective, made=None):
     def weighted(own):
         if made is not None:
             made.append(own)
-        return cw.NUACDM(sigma=1.0, weights=own).schedule(objective)
+        return cw.NUACDM(sigma=1.0 if strong else "adaptive", weights=own).schedule(objective)
 
-    promise = partial(promised, objective, Split.of(objective))
+    strong = objective.coordinates.shape.curvature > 0
+    promise = partial(promised, objective, Split.of(objective)) if strong else None
     return LocalWeights(objective, exact, weighted, promise, lambda: cw.NUACDM().schedule(objective))
 
 

@@ -353,3 +353,14 @@ def test_how_many_features_are_too_many_for_linear_systems(dense, per_row):
         for used in (working.FEWER, working.FEWER + 1):
             assert working._too_many(model, used, working.COARSE) == (used > working.FEWER)
             assert not working._too_many(model, used, 0.99 * working.COARSE)
+
+
+@pytest.mark.parametrize("shape", [(60, 25), (25, 60)])
+def test_working_sets_without_l1_are_solved_as_ridge_regression_is(shape, monkeypatch):
+    monkeypatch.setattr("coordwise.fitting.gram.ActiveSet", None)  # signs do not matter
+    rng = np.random.default_rng(8)
+    A = rng.standard_normal(shape) @ np.diag(10.0 ** -np.linspace(0, 6, shape[1]))  # badly conditioned
+    b = rng.standard_normal(shape[0])
+    problem = cw.ERM(A, b, loss="squared", penalty="l2", lam=1e-12)
+    found = fit(LinearModel(problem, intercept=False), tol=1e-10, strategy="working_set")
+    assert found.status == "converged"

@@ -52,7 +52,7 @@ void transposed(const Matrix& matrix, std::size_t threads, Out<V, 1> values, Out
 // A new array of so many numbers, not filled.
 template <class T>
 nb::ndarray<nb::numpy, T, nb::ndim<1>> fresh(std::size_t count) {
-  auto piece = std::make_unique<Piece>(count * sizeof(T));
+  auto piece = std::make_unique<Piece>(bytes_of<T>(count));
   nb::capsule owner(piece.get(), [](void* p) noexcept { delete static_cast<Piece*>(p); });
   return {piece.release()->data(), {count}, owner};
 }
@@ -90,6 +90,7 @@ nb::object picked(const Matrix& matrix, In<I, 1> places_of, std::size_t threads)
 }  // namespace
 
 void bind_matrices(nb::module_& m) {
+  Pool::here();  // while no other thread can be at it, so that no fork finds it half made
   nb::class_<Matrix>(m, "Matrix")
       .def_prop_ro("count", &Matrix::count)
       .def_prop_ro("width", &Matrix::width)

@@ -65,7 +65,7 @@ class LocalWeights:
 
     `exact` is the schedule of exact steps, None once there were enough of them; `weighted` makes an accelerated one of
     norm weights, `promise` tells its rate per pass (None if it has restarts, which promise nothing), and `careful`
-    makes the one without hope.
+    gives the one without hope, the same each time.
     """
 
     objective: Objective

@@ -360,9 +360,14 @@ class PrimalERM(Objective):
         self._known, self._known_at = np.zeros((problem.n_samples, self.outputs)), np.zeros(self.outputs)
         self.gap_power = gap_power(self.penalty)
 
-    def learn(self, y: FloatArray, value: FloatArray) -> None:
-        """Dual variables (n x K) that are known, and D(y); where it is above 0, zeros are better."""
-        self._known, self._known_at = np.where(value < 0, y, 0.0), np.minimum(value, 0.0)
+    def learn(self, y: Any, value: Any) -> None:
+        """Dual variables that are known, of the shape of b, and D(y), less c sum_i y_i/W with an offset c.
+
+        Where that is not below 0, zeros are better.
+        """
+        value = np.broadcast_to(np.asarray(value, np.float64), (self.outputs,))
+        self._known = np.where(value < 0, self.problem._table("y", y, self.problem.n_samples), 0.0)
+        self._known_at = np.where(value < 0, value, 0.0)
 
     def certificate(self, image: FloatArray, sums: Sums) -> Certificate:
         """P(w) + D(y), y the derivatives of the losses or what is known."""

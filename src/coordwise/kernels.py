@@ -24,6 +24,7 @@ def empty(shape: tuple[int, ...], dtype: Any = np.float64) -> NDArray[Any]:
     larger ones.
     """
     count, size = math.prod(shape), np.dtype(dtype).itemsize
+    assert size in (4, 8)
     if count * size < LARGE:
         return np.empty(shape, dtype)
     memory: NDArray[Any] = (_core.memory4 if size == 4 else _core.memory8)(count)

@@ -103,7 +103,7 @@ class Objective(ABC):
     image_decides = False  # whether gap and solution come from the image alone, however the point came to it
     sigma_is_tight = True  # whether the terms' strong convexity is about all there is (else G may have far more)
     gap_power = 1.0  # the gap goes like this power of what the value has still to fall
-    at_start: Certificate | None = None  # that of the default start, where it is known before a run
+    at_start: Certificate | None = None  # of the default start, if it is known before a run and there is no `plane`
 
     @abstractmethod
     def certificate(self, image: FloatArray, sums: Sums) -> Certificate:

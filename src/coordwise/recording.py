@@ -253,10 +253,9 @@ class Log:
         self.run.resync()
         self.synced = self.passes
 
-    def record(self) -> None:
-        """Certificate and history at the current point; the best point so far is kept."""
+    def record(self, known: Certificate | None = None) -> None:
+        """Certificate, unless it is known, and history at the current point; the best point so far is kept."""
         with np.errstate(over="ignore", invalid="ignore"):
-            known = None if self.rows else self.objective.at_start
             self.current = c = self.objective.certify_run(self.run, self.g) if known is None else known
             error = c.error
         self.errors.append((self.passes, error))

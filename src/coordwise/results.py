@@ -51,7 +51,7 @@ class Certificate:
 
     `gap` is the certified quantity (duality gap, residual norm or gradient norm: see the objective), and the point
     meets tol when gap <= tol * scale for every output. `value` is the objective at the point, `primal` the primal value
-    P(w) where there is one (else nan). Over features, the gap is that of dual variables which are `share` times the
+    P(w) where there is one (else nan). For a `PrimalERM` the gap is that of dual variables which are `share` times the
     derivatives of the losses, or known ones (nan).
     """
 

@@ -200,21 +200,24 @@ def largest_theta(split: Split, weights: FloatArray, p: FloatArray) -> float:
 def promised(objective: Objective, split: Split, weights: FloatArray) -> float:
     """The rate per pass that `strongly_convex` promises with sigma = 1 and the best p, without making the schedule.
 
-    Coordinates of infinite weight are never drawn. `split` is `Split.of` the objective.
+    Coordinates of infinite weight are never drawn. `split` is `Split.of` the objective, whose terms enter by proximal
+    steps.
     """
-    base = split.L if split.base is None else split.base
-    roots = np.sqrt(base / weights + (0.0 if split.base is None else 1.0))  # of L_i/w_i
+    assert split.base is not None
+    roots = np.sqrt(split.base / weights + 1)  # of L_i/w_i
     drawn = split.active & np.isfinite(weights)
     if not drawn.any():
         return 1.0
     roots *= drawn
     S = float(roots.sum())
-    tau = coupling(S * S, 1.0)
-    if split.prox:
-        tau = feasible(tau, float(np.min(roots, where=drawn, initial=np.inf)) / S)
-    per_step = float(roots @ objective.rows.lengths) / S
-    per_pass = objective.rows.nnz / per_step if per_step > 0 else float(objective.rows.count)
-    return float((1 - tau) ** per_pass)
+    tau = feasible(coupling(S * S, 1.0), float(np.min(roots, where=drawn, initial=np.inf)) / S)
+    return float((1 - tau) ** steps_per_pass(objective, roots / S))
+
+
+def steps_per_pass(objective: Objective, p: FloatArray) -> float:
+    """How many steps touch as many entries as there are, on average."""
+    per_step = float(np.dot(p, objective.rows.lengths))
+    return objective.rows.nnz / per_step if per_step > 0 else float(objective.rows.count)
 
 
 def feasible(tau: float, lowest: float) -> float:
@@ -296,8 +299,7 @@ def constants_of(
 ) -> Constants:
     """What the result reports of the theory; `contraction` is the factor per step that it promises."""
     L = split.of_active(split.L) if split.active.any() else np.zeros(1)
-    per_step = float(np.dot(p, objective.rows.lengths))
-    per_pass = objective.rows.nnz / per_step if per_step > 0 else float(objective.rows.count)
+    per_pass = steps_per_pass(objective, p)
     ratio = L / split.of_active(weights) if split.active.any() else np.ones(1)
     most = float(ratio.max())
     ratio /= most

@@ -106,7 +106,7 @@ def solve(
     restarts = Restarts()
     status = Status.INCONSISTENT if isinstance(objective, LinearSystem) and objective.inconsistent(tol) else None
     try:
-        log.record()
+        log.record(objective.at_start if x0 is None else None)
         while status is None:
             asked = callback is not None and says_stop(callback(log.progress()))
             late = log.elapsed >= limit

@@ -296,7 +296,8 @@ def run_primal(model: LinearModel, options: Options, known: FloatArray | None = 
     if not model.intercept:
         objective = model.problem.primal()
         if known is not None:
-            objective.learn(*model.dual_of(known))
+            y, value = model.dual_of(known)
+            objective.learn(y[:, 0] if objective.flat else y, value)
         if w is None:
             begin = model.certified_at_zero[0]
             objective.at_start = Certificate(begin.value, begin.gap, model.scale, begin.value)

@@ -21,7 +21,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from coordwise.erm import feasible_share
-from coordwise.fitting.gram import active_weights
+from coordwise.fitting.gram import active_weights, gram_solution
 from coordwise.fitting.model import Candidate, LinearModel
 from coordwise.fitting.polish import polished
 from coordwise.fitting.proximal import Descent, proximal_newton
@@ -58,6 +58,7 @@ def working_sets(
     best, v = model.certified_at_zero if start is None else model.certified(start.w)
     w = best.w.copy()
     inner = np.full(model.outputs, INNER)
+    plain = model.penalty.l1 == 0 and not model.penalty.positive
     squared, dense, first = model.loss.name == "squared", not sp.issparse(model.A), start is None
     expected = _expected(model, outside(model, v)) if first and squared and not dense else 0.0
     many = descent.watched = many or _too_many(model, expected, tol)
@@ -77,7 +78,10 @@ def working_sets(
             part = model.restricted(which, int(k))
             here = w[which, k][:, None]
             if squared and len(which) <= (EXACT if dense else SPARSE):
-                here, _ = active_weights(part, here)
+                if plain:
+                    here = gram_solution(part, goal / float(part.scale[0]))[0].w
+                else:
+                    here, _ = active_weights(part, here)
                 descent.entries += part.columns.nnz
             else:
                 reached = proximal_newton(part, part.from_primal(here), goal, descent)
