@@ -7,9 +7,10 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 
 from coordwise import datasets
@@ -224,6 +225,8 @@ def _compute(
     expected = {unit.key: unit.work(store.library, settings) for unit in missing}
     told.begin(settings, sum(expected.values()), len(missing), stored)
     watch = _Watch()
+    # Not futures to wait for: Ctrl-C while the caller has their locks would leave these locked, and threads waiting.
+    done: SimpleQueue[tuple[Unit, Finding, float] | BaseException] = SimpleQueue()
 
     def work(unit: Unit) -> tuple[Unit, Finding, float]:
         if watch.stopped:
@@ -238,21 +241,31 @@ def _compute(
         store.put(unit, finding, seconds)
         return unit, finding, seconds
 
+    def tell(unit: Unit) -> None:
+        try:
+            done.put(work(unit))
+        except BaseException as error:
+            done.put(error)
+
     # units run side by side: products of small matrices in them should not fight for the processors
     with one_blas_thread(), ThreadPoolExecutor(jobs) as pool:
-        waiting: set[Future[tuple[Unit, Finding, float]]] = set()
         try:
             for unit in sorted(missing, key=lambda unit: -expected[unit.key]):
-                waiting.add(pool.submit(work, unit))
+                pool.submit(tell, unit)
+            waiting = len(missing)
             while waiting:
-                done, waiting = wait(waiting, timeout=0.2, return_when=FIRST_COMPLETED)
-                for future in done:
-                    unit, finding, seconds = future.result()
+                try:
+                    found = done.get(timeout=0.2)
+                except Empty:
+                    found = None
+                if isinstance(found, BaseException):
+                    raise found
+                if found is not None:
+                    unit, finding, seconds = found
                     findings[unit.key] = finding
+                    waiting -= 1
                     told.finished(unit, seconds)
                 told.advance(watch.done, sorted(watch.running))
         except BaseException:
-            watch.stop()
-            for future in waiting:
-                future.cancel()
+            watch.stop()  # those that have not begun end at once
             raise

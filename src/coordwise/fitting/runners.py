@@ -261,7 +261,7 @@ def run_dual(model: LinearModel, options: Options) -> Outcome:
         objective: Any = model.problem.dual()
         objective.any_weights = True
         result = _solve(model, objective, options, [], None if options.start is None else options.start.y, options.tol)
-        return Outcome(_candidate(model, result, result.w), result.status, [result])
+        return Outcome(_candidate(model, result), result.status, [result])
     center = model.best_intercept(np.zeros((model.n, model.outputs))) if options.start is None else options.start.c
     far = 1e6 * max(1.0, float(np.max(np.abs(model.b))))
     center = np.clip(center, -far, far)
@@ -302,7 +302,7 @@ def run_primal(model: LinearModel, options: Options, known: FloatArray | None = 
             begin = model.certified_at_zero[0]
             objective.at_start = Certificate(begin.value, begin.gap, model.scale, begin.value)
         result = _solve(model, objective, options, results, w, options.tol)
-        return Outcome(_candidate(model, result, result.x), result.status, [result])
+        return Outcome(_candidate(model, result), result.status, [result])
     c = model.best_intercept(np.zeros((model.n, model.outputs))) if options.start is None else options.start.c
     best: Candidate | None = None
     search = Secant(model.outputs)
@@ -327,11 +327,11 @@ def run_primal(model: LinearModel, options: Options, known: FloatArray | None = 
     return Outcome(best, Status.MAX_PASSES, results)
 
 
-def _candidate(model: LinearModel, result: Result, w: FloatArray) -> Candidate:
+def _candidate(model: LinearModel, result: Result) -> Candidate:
     """Of a run without an intercept, whose value and gap were computed from w and its dual variables alone."""
     assert result.y is not None
-    value, gap = np.atleast_1d(result.primal), np.atleast_1d(result.gap)
-    return Candidate(w.reshape(model.d, -1), np.zeros(model.outputs), result.y.reshape(model.n, -1), value, gap)
+    w, y = result.w.reshape(model.d, -1), result.y.reshape(model.n, -1)
+    return Candidate(w, np.zeros(model.outputs), y, np.atleast_1d(result.primal), np.atleast_1d(result.gap))
 
 
 def _solve(model: LinearModel, objective: Any, options: Options, before: list[Result], x0: Any, tol: float) -> Result:
