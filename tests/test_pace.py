@@ -152,6 +152,17 @@ def test_where_the_gap_lags_behind_the_value_tells_the_speed():
     assert log_of(lasso(penalty="l1"), [3.0, 1.0, 2.0], [0.3] * 3).speed() == 0.0
 
 
+def test_logistic_rates_that_fall_are_expected_to_fall_once_more():
+    b = np.tile([1.0, -1.0], 10)
+    gaps = [1.0, math.exp(-3.0), math.exp(-4.0), math.exp(-4.2)]  # rates 3, 1 and 0.2
+    for loss, speeds in (("logistic", [3.0, 1 / 3, 0.04]), ("squared", [3.0, 1.0, 0.2])):
+        objective = cw.ERM(unequal_rows(20, 5, seed=3), b, loss=loss, lam=0.1).dual()
+        found = [log_of(objective, gaps[:looks], gaps[:looks]).speed() for looks in (2, 3, 4)]
+        np.testing.assert_allclose(found, speeds, rtol=1e-9)
+        rising = log_of(objective, gaps[:3], [1.0, 0.5, 0.1])  # a rate that grows is taken as it is
+        assert rising.speed() == pytest.approx(math.log(5))
+
+
 def test_momentum_that_leads_upwards_is_given_up_where_the_gap_lags_behind():
     assert log_of(lasso(penalty="l1"), [2.0, 1.0, 1.1], [0.3] * 3).rising
     assert not log_of(lasso(penalty="l1"), [2.0, 1.0, 1.1], [0.3, 0.3, 1e-4]).rising  # it is there

@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from catalogue import rows
+from catalogue import effort, rows
 from ground import BenchoptGround
 from page import write_report
 
@@ -73,7 +73,8 @@ def _measure(
     with Worker(ground, rules.threads) as worker:
         for k, row in enumerate(waiting):
             left = 60 * minutes - (time.monotonic() - begun)
-            share = max(left / (len(waiting) - k), LEAST) if minutes > 0 else None  # what others leave goes to the rest
+            part = effort(row) / sum(map(effort, waiting[k:]))
+            share = max(left * part, LEAST) if minutes > 0 else None  # what others leave goes to the rest
             limit = rules.limit if share is None else min(rules.limit, share)
             own = Rules(rules.goals, limit, rules.repeats, rules.threads, rules.patience)
             try:

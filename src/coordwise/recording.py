@@ -153,15 +153,16 @@ class Log:
                     self.restart()
                 self.change(renewed)
 
-    def rate(self, window: float = 0.0) -> float:
+    def rate(self, window: float = 0.0, *, skip: int = 0) -> float:
         """How much the logarithm of the error fell per pass over the last `window` passes, two records at least.
 
-        0 if that cannot be said: an error may be 0 before the end, that of an image with rounding which the point
-        itself does not confirm.
+        Leaves out the last `skip` records. 0 if that cannot be said: an error may be 0 before the end, that of an image
+        with rounding which the point itself does not confirm.
         """
-        now, error = self.errors[-1]
-        far = (look for look in reversed(self.errors) if look[0] < now and look[0] <= now - window)
-        since, was = next(far, self.errors[0])
+        errors = self.errors[: len(self.errors) - skip]
+        now, error = errors[-1]
+        far = (look for look in reversed(errors) if look[0] < now and look[0] <= now - window)
+        since, was = next(far, errors[0])
         said = now > since and 0 < error < math.inf and 0 < was < math.inf
         return (math.log(was) - math.log(error)) / (now - since) if said else 0.0
 
@@ -170,10 +171,14 @@ class Log:
 
         Decreases that become smaller by a factor are what is left becoming smaller by it; see `Objective.gap_power`.
         The gap of losses with kinks lags behind too, by a primal point that swings; there D's own rate counts, though
-        the gap follows it by half in the end.
+        the gap follows it by half in the end. On logistic losses, whose curvature is first used up where it is large, a
+        rate that has become smaller is expected to do so once more, by the same factor.
         """
         rate, power = self.rate(), self.objective.gap_power
-        lags = power < 1.0 or self.objective.coordinates.shape.curvature == 0
+        shape = self.objective.coordinates.shape
+        if shape.logistic and len(self.errors) > 2 and 0 < rate < (before := self.rate(skip=1)):
+            return rate * rate / before
+        lags = power < 1.0 or shape.curvature == 0
         if not lags or len(self.rows) < 3:
             return rate
         (first, high), (middle, lower), (last, low) = ((row[1], np.asarray(row[3])) for row in self.rows[-3:])
