@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
 from inspect import signature
+from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 import numpy as np
@@ -92,25 +93,36 @@ def in_threads(
         if stopped.is_set():
             raise KeyboardInterrupt
 
-    def guarded(task: Task) -> Found:
-        halt(None)
-        return function(task, halt)
+    # Not futures to wait for: Ctrl-C while the caller has their locks would leave these locked, and threads waiting.
+    done: SimpleQueue[tuple[int, Found] | BaseException] = SimpleQueue()
+
+    def tell(place: int, task: Task) -> None:
+        try:
+            halt(None)
+            done.put((place, function(task, halt)))
+        except BaseException as error:
+            done.put(error)
 
     left = max(threads_of(-1) // threads, 1)
     limits = _get_threadpool_controller().limit(limits=left) if left < threads_of(-1) else nullcontext()
+    results: dict[int, Found] = {}
     with limits, ThreadPoolExecutor(threads) as pool:
-        futures = [pool.submit(guarded, task) for task in tasks]
         try:
-            left_over: Any = futures
-            while left_over:  # in slices of time, so that a signal is seen whichever thread it went to
-                done, left_over = wait(left_over, timeout=0.2, return_when=FIRST_EXCEPTION)
-                for future in done:
-                    future.result()
-            return [future.result() for future in futures]
+            for place, task in enumerate(tasks):
+                pool.submit(tell, place, task)
+            while len(results) < len(tasks):
+                try:  # in slices of time, so that a signal is seen whichever thread it went to
+                    found = done.get(timeout=0.2)
+                except Empty:
+                    continue
+                if isinstance(found, BaseException):
+                    raise found
+                results[found[0]] = found[1]
         except BaseException:
             stopped.set()
             pool.shutdown(wait=True, cancel_futures=True)
             raise
+    return [results[place] for place in range(len(tasks))]
 
 
 def halves(count: int) -> list[slice]:
