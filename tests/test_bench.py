@@ -226,6 +226,47 @@ class TestArena:
         if by_name("sklearn-contrib-lightning SDCA").missing():
             assert "not installed (pip install sklearn-contrib-lightning)" in page
 
+    def test_rows_that_are_not_decided_are_measured_once_more(self, run, monkeypatch, capsys):
+        rows = [Row("some", loss, "l2", 1.0, "lam_n") for loss in ("squared", "logistic", "hinge")]
+        ratios = {  # of the first and of the second time
+            "squared": [(None, None), (2.0, 3.0)],
+            "logistic": [(2.0, 3.0)],
+            "hinge": [(2.0, None), (None, None)],
+        }
+        orders, kept = [], {}
+
+        class Kept:
+            optimum = keep_optimum = None
+
+            def get(self, row):
+                return kept.get(row.loss)
+
+            def put(self, row, result):
+                kept[row.loss] = result
+
+        def race(worker, row, rules, *, order, **others):
+            orders.append((row.loss, list(order)))
+            now = ratios[row.loss].pop(0)
+            solver = {"name": f"fast on {row.loss}", "times": [1.0, 1.0]}
+            return {
+                "contested": True,
+                "task": row.task,
+                "key": row.key,
+                "row": row.spec(),
+                "elapsed": 0.0,
+                "solvers": [solver],
+                "goals": [
+                    {"goal": 0.1, "peer": "", "peer_seconds": 1.0, "ours": 1.0, "ratio": r, "bound": ""} for r in now
+                ],
+            }
+
+        monkeypatch.setattr(run, "race", race)
+        run._measure(rows, run.BenchoptGround(), run.Rules(), Kept(), 1.0, force=False)
+        assert [loss for loss, _ in orders] == ["squared", "logistic", "hinge", "squared", "hinge"]
+        assert orders[3][1] == ["fast on squared"]
+        assert [[goal["ratio"] for goal in kept[row.loss]["goals"]] for row in rows] == [[2, 3], [2, 3], [2, None]]
+        assert "2 rows are not decided" in capsys.readouterr().out
+
     def test_words_that_no_row_has(self, run, capsys):
         assert run.main(["--only", "nothing", "--list"]) == 2
         assert "No row has all of the words nothing." in capsys.readouterr().err

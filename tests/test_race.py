@@ -53,6 +53,22 @@ class Fake(Peer):
         return model, 0.0
 
 
+class Dawdling(Fake):
+    """Solvers that take their time for a call, or for what they have found."""
+
+    solvers = ("dawdles", "dawdles afterwards")
+
+    def fit(self, X, y, problem, tol, threads):
+        if self.solver == "dawdles" and tol < 0.1:
+            time.sleep(0.4)
+        return super().fit(X, y, problem, tol, threads)
+
+    def solution(self, model):
+        if self.solver == "dawdles afterwards":
+            time.sleep(1.0)
+        return super().solution(model)
+
+
 class FakeGround:
     def problem(self, row):
         data = small_data(False, np.asarray)
@@ -60,6 +76,11 @@ class FakeGround:
 
     def peers(self):
         return [OURS, *(Fake(solver) for solver in Fake.solvers)]
+
+
+class DawdlingGround(FakeGround):
+    def peers(self):
+        return [Dawdling(solver) for solver in Dawdling.solvers]
 
 
 RIDGE = Row("small", "squared", "l2", 0.05)
@@ -229,6 +250,23 @@ class TestRace:
             with pytest.raises(Refused, match="out of order"):
                 worker.run("fake raises", 0.1, 5.0)
             assert worker.run("fake exact", 0.1, 5.0).value < field.at_zero
+
+    def test_the_time_of_a_call_is_its_own(self):
+        with Worker(DawdlingGround(), 1) as worker:
+            worker.enter(RIDGE)
+            if worker_module.FORKS:
+                with pytest.raises(Overdue):
+                    worker.run("fake dawdles", 0.01, 0.1)
+            assert worker.run("fake dawdles", 0.01, 5.0).seconds >= 0.4
+            assert worker.run("fake dawdles afterwards", 0.1, 0.5 if worker_module.FORKS else 5.0).seconds < 0.5
+
+    @pytest.mark.parametrize(("seconds", "calls"), [(0.01, 5), (0.06, 5), (0.1, 4), (0.2, 3), (0.5, 2), (3.0, 1)])
+    def test_first_calls_are_made_again_for_a_quarter_of_a_second(self, seconds, calls):
+        worker = Scripted(coordwise=(0.9, 1.0), peer=(0.9, seconds / 2))  # twice that with the first tolerance
+        plain, made = worker.run, []
+        worker.run = lambda name, tol, timeout: (made.append((name, tol)), plain(name, tol, timeout))[1]
+        race(worker, RIDGE, Rules(repeats=1))
+        assert made.count(("peer", TOLERANCES[0])) == calls
 
     def test_solvers_that_hung_are_waited_for_less_the_next_time(self, monkeypatch):
         worker, given = Worker(FakeGround(), 1), []

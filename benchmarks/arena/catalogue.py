@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from coordwise.bench.rows import Row
 
-__all__ = ["DATASETS", "effort", "rows"]
+__all__ = ["DATASETS", "rows"]
 
 DATASETS = ("w8a", "news20 normalised", "covtype standardised", "news20 raw", "covtype raw")
 TASKS = (
@@ -18,9 +18,6 @@ TASKS = (
 )
 WEIGHTS = (1.0, 1e-2, 1e-4)  # lam n
 SHARES = (0.1, 0.01, 0.001)  # of lam_max, for the lasso
-
-LARGE = ("covtype standardised", "news20 raw", "covtype raw")  # where calls take seconds
-LONG, MANY = 3.0, ("logistic", "squared_hinge", "hinge")  # times what others get, for losses that many solvers have
 
 WITH_INTERCEPT = (("squared", "l2"), ("squared", "l1"), ("logistic", "l2"), ("squared_hinge", "l2"))
 INTERCEPT_DATASETS = ("w8a", "news20 normalised", "covtype standardised")
@@ -47,11 +44,6 @@ def rows(quick: bool = False) -> list[Row]:
         if dataset in INTERCEPT_DATASETS:
             found += [_row(dataset, *task, 1, intercept=True) for task in WITH_INTERCEPT]
     return found
-
-
-def effort(row: Row) -> float:
-    """What a row's share of the time is proportional to."""
-    return LONG if row.dataset in LARGE and row.loss in MANY else 1.0
 
 
 def _row(dataset: str, loss: str, penalty: str, k: int, *, intercept: bool) -> Row:

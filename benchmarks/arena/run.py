@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from catalogue import effort, rows
+from catalogue import rows
 from ground import BenchoptGround
 from page import write_report
 
@@ -28,6 +28,7 @@ from coordwise.bench.store import Store
 from coordwise.bench.worker import Crashed, Overdue, Worker
 
 LEAST = 6.0  # seconds for a row, however late it is
+FIRST = 0.6  # of the time: what all rows have at first; the rest is for those that are not decided by then
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -62,6 +63,7 @@ def main(argv: list[str] | None = None) -> int:
 def _measure(
     chosen: list[Row], ground: BenchoptGround, rules: Rules, store: Store, minutes: float, *, force: bool
 ) -> None:
+    """Every row once, in a part of the time; then those that are not decided, in what is left."""
     waiting = [row for row in chosen if force or store.get(row) is None]
     if len(waiting) < len(chosen):
         print(f"{len(chosen) - len(waiting)} rows are there already.", flush=True)
@@ -69,34 +71,48 @@ def _measure(
     for row in chosen:
         if (held := store.get(row)) is not None:
             hints.learn(held)
-    begun = time.monotonic()
+    end = time.monotonic() + 60 * minutes if minutes > 0 else math.inf
     with Worker(ground, rules.threads) as worker:
-        for k, row in enumerate(waiting):
-            left = 60 * minutes - (time.monotonic() - begun)
-            part = effort(row) / sum(map(effort, waiting[k:]))
-            share = max(left * part, LEAST) if minutes > 0 else None  # what others leave goes to the rest
-            limit = rules.limit if share is None else min(rules.limit, share)
-            own = Rules(rules.goals, limit, rules.repeats, rules.threads, rules.patience)
-            try:
-                result = race(
-                    worker,
-                    row,
-                    own,
-                    known=store.optimum,
-                    keep=store.keep_optimum,
-                    row_limit=share,
-                    order=hints.order(row),
-                )
-            except (Crashed, Overdue) as error:
-                print(f"[{k + 1}/{len(waiting)}] {row.title}: {error or 'took too long to begin'}", flush=True)
-                continue
+        _round(waiting, worker, rules, store, hints, end - (1 - FIRST) * 60 * minutes, again=False)
+        open_ones = [row for row in chosen if (held := store.get(row)) is not None and undecided(held)]
+        if open_ones and minutes > 0:
+            print(f"{len(open_ones)} rows are not decided; once more, with what is left.", flush=True)
+            _round(open_ones, worker, rules, store, hints, end, again=True)
+
+
+def _round(
+    waiting: list[Row], worker: Worker, rules: Rules, store: Store, hints: Hints, end: float, *, again: bool
+) -> None:
+    """Rows one after the other, each with its share of the time to the end; what one leaves goes to the rest.
+
+    A row that is measured `again` is kept as it was if less of it is decided now.
+    """
+    for k, row in enumerate(waiting):
+        left = end - time.monotonic()
+        share = max(left / (len(waiting) - k), LEAST) if math.isfinite(left) else None
+        limit = rules.limit if share is None else min(rules.limit, share)
+        own = Rules(rules.goals, limit, rules.repeats, rules.threads, rules.patience)
+        try:
+            result = race(
+                worker, row, own, known=store.optimum, keep=store.keep_optimum, row_limit=share, order=hints.order(row)
+            )
+        except (Crashed, Overdue) as error:
+            print(f"[{k + 1}/{len(waiting)}] {row.title}: {error or 'took too long to begin'}", flush=True)
+            continue
+        before = store.get(row) if again else None
+        if before is None or undecided(result) <= undecided(before):
             store.put(row, result)
-            hints.learn(result)
-            print(f"[{k + 1}/{len(waiting)}] {row.title}: {_line(result)} ({result['elapsed']:.0f} s)", flush=True)
+        hints.learn(result)
+        print(f"[{k + 1}/{len(waiting)}] {row.title}: {_line(result)} ({result['elapsed']:.0f} s)", flush=True)
+
+
+def undecided(result: dict[str, Any]) -> int:
+    """How many goals of a row have no ratio, nor a bound of it."""
+    return sum(verdict["ratio"] is None for verdict in result["goals"]) if result["contested"] else 0
 
 
 class Hints:
-    """Who was fast on rows like this one: of the same task, and of the same dataset at that if there is one."""
+    """Who was fast on this row before, or on one like it: of the same task, and of the same dataset if there is one."""
 
     def __init__(self) -> None:
         self.orders: dict[tuple[str, ...], list[str]] = {}
@@ -108,11 +124,13 @@ class Hints:
             return tuple(math.inf if seconds is None else seconds for seconds in reversed(solver["times"]))
 
         order = [solver["name"] for solver in sorted(result["solvers"], key=rank)]
-        self.orders[(result["task"],)] = self.orders[result["task"], result["row"]["dataset"]] = order
+        dataset = result["row"]["dataset"]
+        self.orders[(result["task"],)] = self.orders[result["task"], dataset] = self.orders[(result["key"],)] = order
 
     def order(self, row: Row) -> list[str]:
         """The likely order of a row."""
-        return self.orders.get((row.task, row.dataset)) or self.orders.get((row.task,), [])
+        found = (self.orders.get(key) for key in ((row.key,), (row.task, row.dataset), (row.task,)))
+        return next((order for order in found if order), [])
 
 
 def _line(result: dict[str, Any]) -> str:

@@ -49,7 +49,7 @@ LIKELY = 2  # of those that are likely to be the best go first
 AGAIN = 2.0  # seconds: a solver's first call on a row is not measured if it is shorter, nor ended before, unless
 BEHIND, FAIR = 4.0, 0.5  # it takes so many times as long as ours to the first goal, and so many seconds
 COLD = 0.5  # of the time that a first call was given in vain: what counts, since the next one may be faster
-QUICK, SETTLING = 0.25, 4  # seconds, and calls: a process that is a copy of another is slow at first, page by page
+QUICK, SETTLING = 0.25, 4  # seconds, or calls if that is less: a copy of a process is slow at first, page by page
 RESTART = 0.3  # seconds: what a call gets at least before it is ended
 SWEEP = 3.0  # times the limit: what all calls of a solver may take
 COARSE = 2.5  # factor between tolerances that one more is tried in
@@ -163,9 +163,10 @@ class _Race:
         try:
             measured = self.worker.run(runner.entrant.name, tol, timeout)
             if not runner.trials and measured.seconds < AGAIN:
-                timeout = warm
-                for _ in range(SETTLING if measured.seconds < QUICK else 1):
+                timeout, settled = warm, 0
+                while settled < SETTLING and (settled == 0 or settled * measured.seconds < QUICK):
                     measured = self.worker.run(runner.entrant.name, tol, timeout)
+                    settled += 1
         except Overdue:
             runner.spent += timeout
             runner.longest = max(runner.longest, timeout if runner.trials else COLD * timeout)

@@ -10,7 +10,7 @@ import signal
 import sys
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -27,8 +27,10 @@ WARM_UP_SECONDS = 120.0  # for a first call that compiles
 TOUCH_SECONDS = 5.0  # for one that does not
 PREPARE_SECONDS = 60.0  # for the data in a solver's own layout
 QUIET, LONGEST = 0.01, 0.2  # seconds in which nothing happens; that are waited for them
-BESIDE = 0.25 + LONGEST  # seconds that a request may take longer than the call that is measured in it
+BESIDE = 0.25 + LONGEST  # seconds that a request may take before the call that is measured in it begins
+AFTER = 60.0  # and after it: what was found has to be looked at
 AGAIN = 0.4  # of that, for a solver that had no answer before
+BEGUN, ENDED = "begun", "ended"  # what the copy says of a measured call
 FORKS = sys.platform == "linux"  # elsewhere, linear algebra may not survive it
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
@@ -137,7 +139,7 @@ class Worker:
             raise Refused(f"no answer on {WARM_UP_ROWS} rows in {time.monotonic() - begun:.2g} s") from None
         finally:
             self.warming += time.monotonic() - begun
-        return self._call(("run", name, tol), timeout + BESIDE)
+        return self._call(("run", name, tol), timeout)
 
     def optimum(self, tol: float, limit: float) -> tuple[float, float] | None:
         """(P, duality gap) of our solution at a tight tolerance; None if our solvers do not know the problem."""
@@ -164,8 +166,8 @@ class Worker:
         if self._process is None and self._row is not None:
             self._ask(("enter", self._row, False), 600.0)
         if not (FORKS and copied):
-            return self._ask(request, timeout)
-        return self._ask(("within", timeout, request), timeout + 60.0)
+            return self._ask(request, timeout + BESIDE)
+        return self._ask(("within", timeout, request), timeout + BESIDE + 2 * AFTER)
 
     def _start(self) -> None:
         context = multiprocessing.get_context("spawn")
@@ -266,16 +268,22 @@ class _Copy:
         self.pipe: Any = None
 
     def ask(self, timeout: float, request: tuple[Any, ...]) -> tuple[str, Any]:
-        """The answer, or that it came too late or never; the copy is ended then."""
+        """The answer, or that it came too late or never; the copy is ended then.
+
+        The time is that of the measured call if the request has one, which the copy says when it begins and ends.
+        """
         if self.pid is None:
             self._fork()
+        left = timeout + (BESIDE if request[0] == "run" else 0.0)
         try:
             self.pipe.send(request)
-            if not self.pipe.poll(timeout):
-                self.end()
-                return "overdue", f"no answer in {timeout:.2g} s"
-            answer: tuple[str, Any] = self.pipe.recv()
-            return answer
+            while self.pipe.poll(left):
+                kind, answer = self.pipe.recv()
+                if kind not in (BEGUN, ENDED):
+                    return kind, answer
+                left = timeout if kind == BEGUN else AFTER
+            self.end()
+            return "overdue", f"no answer in {left:.2g} s"
         except (EOFError, BrokenPipeError, ConnectionResetError):
             return "crashed", f"the process ended with status {self.end()}"
 
@@ -304,6 +312,7 @@ class _Copy:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             self.pipe.close()
             with contextlib.suppress(EOFError):
+                self.bench.tell = lambda word: theirs.send((word, None))
                 while True:
                     name, *arguments = theirs.recv()
                     theirs.send(_answer(self.bench, name, arguments))
@@ -324,6 +333,7 @@ class _Bench:
         self.problem: Problem | None = None
         self.prepared: dict[str, Any] = {}
         self.warm: set[tuple[Any, ...]] = set()
+        self.tell: Callable[[str], None] = lambda word: None  # whoever waits
 
     def enter(self, row: Row, all_about: bool) -> Field | None:
         """Make a row the current one; all about it needs every library, which takes seconds to import."""
@@ -395,9 +405,11 @@ class _Bench:
         X, y = self.prepared[name], self.problem.data.b
         gc.collect()
         _wait_for_quiet()
+        self.tell(BEGUN)
         begun = time.perf_counter()
         model = peer.fit(X, y, self.problem, tol, self.threads)
         seconds = time.perf_counter() - begun
+        self.tell(ENDED)
         w, c = peer.solution(model)
         value = self.problem.value(w, c)
         gap = peer.gap(model)
