@@ -33,18 +33,30 @@ COORDWISE_INLINE void add_lines(const Slice& row, std::size_t s, double weight, 
   }
 }
 
+// Rows of a smaller weight than `little` are left out of a Gram matrix; what its diagonal loses by that is added to
+// `lost` (M), if that is given.
+struct LeftOut {
+  double little = 0;
+  double* lost = nullptr;
+};
+
 // The part of sum_i weight_i c_i c_i' over the rows from .. to - 1, c_i = (b_i, beside_i), that one triangle and the
 // diagonal make up, added to out (M x M, M = m + extra): products of two entries stand above or below the diagonal, as
 // the row has them in order.
 template <class Rows>
 void add_sparse_gram(const Rows& rows, const double* weights, const double* beside, std::size_t extra,
-                     std::uint32_t from, std::uint32_t to, double* out) {
+                     std::uint32_t from, std::uint32_t to, LeftOut left_out, double* out) {
   const std::size_t m = rows.width(), M = m + extra;
   for (std::uint32_t i = from; i < to; ++i) {
     const double weight = weights[i];
     if (weight == 0) continue;
     const auto row = rows[i];
     const double* more = beside + i * extra;
+    if (left_out.lost != nullptr && weight < left_out.little) {
+      for (std::size_t t = 0; t < row.length; ++t) left_out.lost[row.at(t)] += weight * row.value(t) * row.value(t);
+      for (std::size_t k = 0; k < extra; ++k) left_out.lost[m + k] += weight * more[k] * more[k];
+      continue;
+    }
     std::size_t s = 0;
     for (; s + 4 <= row.length; s += 4) add_lines<4>(row, s, weight, more, extra, m, out);
     for (; s + 2 <= row.length; s += 2) add_lines<2>(row, s, weight, more, extra, m, out);
@@ -71,20 +83,26 @@ inline void fold_over(double* out, std::size_t M) {
 }
 
 // out (M x M) = sum_i weight_i c_i c_i', c_i = (b_i, beside_i), with as many threads as asked for; each has a matrix of
-// its own.
+// its own.  Dense rows are all taken.
 template <class Rows>
 void gram(const Rows& rows, const double* weights, const double* beside, std::size_t extra, std::size_t threads,
-          double* out) {
+          LeftOut left_out, double* out) {
   const std::size_t M = rows.width() + extra, parts = worth_starting(threads, rows.count(), 1024);
   std::fill(out, out + M * M, 0.0);
+  if (left_out.lost != nullptr) std::fill(left_out.lost, left_out.lost + M, 0.0);
   if constexpr (Rows::sparse) {
+    const std::size_t size = M * M + (left_out.lost != nullptr ? M : 0);
     std::deque<Buffer<double>> others;
-    while (others.size() + 1 < parts) others.emplace_back(M * M);
+    while (others.size() + 1 < parts) others.emplace_back(size);
     in_parts(rows.count(), parts, [&](std::size_t part, std::uint32_t from, std::uint32_t to) {
-      add_sparse_gram(rows, weights, beside, extra, from, to, part == 0 ? out : others[part - 1].data());
+      double* own = part == 0 ? out : others[part - 1].data();
+      LeftOut of_part = left_out;
+      if (part > 0 && left_out.lost != nullptr) of_part.lost = own + M * M;
+      add_sparse_gram(rows, weights, beside, extra, from, to, of_part, own);
     });
     for (const auto& other : others) {
       for (std::size_t e = 0; e < M * M; ++e) out[e] += other[e];
+      for (std::size_t e = M * M; e < size; ++e) left_out.lost[e - M * M] += other[e];
     }
     fold_over(out, M);
   } else {

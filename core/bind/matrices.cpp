@@ -115,16 +115,21 @@ void bind_matrices(nb::module_& m) {
           nb::arg("weights").none(), nb::arg("threads"), nb::arg("out"))
       .def(
           "gram",
-          [](const Matrix& self, Vector weights, std::optional<Table> beside, std::size_t threads, Out<double, 2> out) {
+          [](const Matrix& self, Vector weights, std::optional<Table> beside, std::size_t threads, double little,
+             std::optional<Out<double, 1>> lost, Out<double, 2> out) {
             const std::size_t extra = beside ? beside->shape(1) : 0, size = self.width() + extra;
             require(weights.shape(0) == self.count(), "weights have the wrong length");
             const double* more = pointer(beside, self.count(), extra, "the columns beside have the wrong shape");
             require(out.shape(0) == size && out.shape(1) == size, "output has the wrong shape");
+            require(!lost || lost->shape(0) == size, "what is lost has the wrong length");
+            const LeftOut left_out{little, lost ? lost->data() : nullptr};
             nb::gil_scoped_release release;
-            std::visit([&](const auto& rows) { gram(rows, weights.data(), more, extra, threads, out.data()); },
-                       self.rows);
+            std::visit(
+                [&](const auto& rows) { gram(rows, weights.data(), more, extra, threads, left_out, out.data()); },
+                self.rows);
           },
-          nb::arg("weights"), nb::arg("beside").none(), nb::arg("threads"), nb::arg("out"))
+          nb::arg("weights"), nb::arg("beside").none(), nb::arg("threads"), nb::arg("little"), nb::arg("lost").none(),
+          nb::arg("out"))
       .def("transposed", &transposed<double, std::int32_t>)
       .def("transposed", &transposed<float, std::int32_t>)
       .def("transposed", &transposed<double, std::int64_t>)

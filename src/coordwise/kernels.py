@@ -227,8 +227,17 @@ class Matrix:
         """sum_i weights_i c_i c_i', where c_i is b_i with row i of `beside` appended."""
         size = self.width + (0 if beside is None else beside.shape[1])
         out = empty((size, size))
-        self._core.gram(weights, beside, threads, out)
+        self._core.gram(weights, beside, threads, 0.0, None, out)
         return out
+
+    def gram_of_most(
+        self, weights: FloatArray, little: float, threads: int = 1, beside: FloatArray | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """`gram` without the rows of a sparse matrix whose weight is below `little`, and what its diagonal lost."""
+        size = self.width + (0 if beside is None else beside.shape[1])
+        out, lost = empty((size, size)), np.empty(size)
+        self._core.gram(weights, beside, threads, little, lost, out)
+        return out, lost
 
     def transposed(self, threads: int = 1) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """Values, indices and starts of a sparse matrix by columns, entries in order."""

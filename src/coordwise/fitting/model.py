@@ -131,7 +131,11 @@ class LinearModel:
         """(1/W) A' diag(curvature) A + l2 I, with a row and a column for the intercept; `gram` may be another way to
         the Gram matrix than `weighted`.
         """
-        hessian = (self.weighted if gram is None else gram)(curvature)
+        return self.hessian_of((self.weighted if gram is None else gram)(curvature))
+
+    def hessian_of(self, gram: FloatArray) -> FloatArray:
+        """`hessian` of a Gram matrix that is known, which it takes the place of."""
+        hessian = gram
         hessian /= self.total
         np.einsum("ii->i", hessian)[: self.d] += self.penalty.l2
         if self.intercept:

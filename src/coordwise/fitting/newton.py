@@ -10,7 +10,7 @@ import numpy as np
 import scipy.linalg
 
 from coordwise.fitting.model import Candidate, LinearModel, lower_of
-from coordwise.fitting.weighted import Changing
+from coordwise.fitting.weighted import Changing, Most
 from coordwise.lines import flattest, halved
 from coordwise.validation import FloatArray
 
@@ -30,6 +30,7 @@ NEAR = 1e-3  # the same, times P(0, 0), where nothing else leads to a gap
 NOTHING = 1e-6  # times the goal: what rounding errors may change
 MENDABLE, MENDS = 100.0, 3  # times the goal: a gap, known or expected, that dual variables are mended for; how often
 MOVED = 0.8  # times the share of them that had to be moved into their domain: what mending leaves of a gap at least
+FIRM = 1e-9  # of its diagonal: what a pivot has left if features are far from linear combinations of others
 ROOM = 2**24  # numbers in the factors of all outputs that are kept for that, or in the Gram matrices that are
 
 
@@ -238,6 +239,7 @@ class _Output:
         room = model.outputs * model.d**2 <= ROOM
         mends = model.loss.shape.logistic and room
         self.gram = Changing(model.weighted) if room and not mends else model.weighted
+        self.most = Most(model.weighted, model.penalty.l2 * model.total) if model.loss.shape.logistic else None
         self.near = MOST * tol * model.scale[k] if mends else -math.inf  # what a step may gain for y to be mended
         self.ends, self.norms2 = model.loss.domain(model.b[:, k : k + 1], model.s), norms2
         self.rough = rough  # whether it began far from the solution, but not at 0, where no sample is on a side
@@ -329,7 +331,10 @@ class _Output:
         return float((moved / self.model.total) ** 2 @ self.norms2) / (2 * self.model.penalty.l2)
 
     def _model(self, curvature: FloatArray) -> _Quadratic:
-        return _Quadratic(curvature, factored(self.model.hessian(curvature, self.gram)))
+        if self.most is None:
+            return _Quadratic(curvature, factored(self.model.hessian(curvature, self.gram)))
+        gram, curvature = self.most(curvature)
+        return _Quadratic(curvature, factored(self.model.hessian_of(gram)))
 
 
 def aimed(t: FloatArray, y: FloatArray) -> FloatArray:
@@ -373,14 +378,21 @@ def factored(hessian: FloatArray) -> Callable[[FloatArray], FloatArray]:
         product *= unit[:, None]
         return product.T  # the same, and in the order of LAPACK, which then needs no copy
 
-    matrix = scaled()
-    size = scipy.linalg.lapack.dlange("1", matrix)
-    factor, wrong = scipy.linalg.lapack.dpotrf(matrix, lower=0, clean=0, overwrite_a=1)
-    if wrong == 0:
-        condition, wrong = scipy.linalg.lapack.dpocon(factor, size)
-        if wrong == 0 and condition > np.finfo(float).eps:
-            return lambda g: np.asarray(unit * scipy.linalg.lapack.dpotrs(factor, unit * g)[0], np.float64)
+    factor, wrong = scipy.linalg.lapack.dpotrf(scaled(), lower=0, clean=0, overwrite_a=1)
+    if wrong == 0 and (_firm(factor) or _conditioned(factor, scaled())):
+        return lambda g: np.asarray(unit * scipy.linalg.lapack.dpotrs(factor, unit * g)[0], np.float64)
     values, vectors = scipy.linalg.eigh(scaled(), check_finite=False)  # the smallest solution
     kept = values > len(values) * np.finfo(float).eps * values[-1]
     values, vectors = values[kept], vectors[:, kept]
     return lambda g: np.asarray(unit * (vectors @ ((vectors.T @ (unit * g)) / values)), np.float64)
+
+
+def _firm(factor: FloatArray) -> bool:
+    """Whether no pivot of a matrix with a unit diagonal is small: its condition number need not be looked at."""
+    return bool(np.diagonal(factor).min() ** 2 > FIRM)
+
+
+def _conditioned(factor: FloatArray, matrix: FloatArray) -> bool:
+    """Whether a matrix is not singular up to rounding."""
+    condition, wrong = scipy.linalg.lapack.dpocon(factor, scipy.linalg.lapack.dlange("1", matrix))
+    return bool(wrong == 0 and condition > np.finfo(float).eps)

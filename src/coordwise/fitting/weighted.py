@@ -11,13 +11,15 @@ import scipy.sparse as sp
 from coordwise.rows import Rows
 from coordwise.validation import FloatArray
 
-__all__ = ["Changing", "Gram", "by_kernel"]
+__all__ = ["Changing", "Gram", "Most", "by_kernel"]
 
 DENSE = 0.3  # share of entries above which a sparse matrix is cheaper as a dense one
 NARROW, WIDE = 128, 1000  # columns of a dense matrix: up to where the kernel is faster, with one thread or with several
 BLOCK = 4096  # rows of a dense matrix that BLAS gets at once
 SOME = 0.5  # of the samples with a weight: if no more than these have another one than before, only they are looked at
 LOST = 0.1  # of what a column had: if less than this is left, it has more rounding errors than one that is made anew
+LITTLE, LESS = 1e-5, 1e-2  # of the largest weight: below it a sample is left out; times that if it was too much
+TOLERATED = 0.01  # of what the diagonal has: what it may lose by that
 
 
 class Gram:
@@ -39,12 +41,22 @@ class Gram:
 
     def __call__(self, weights: FloatArray, beside: FloatArray | None = None) -> FloatArray:
         """C' diag(weights) C, where C is A, a column of ones if there is an intercept, and the columns `beside`."""
-        columns = [np.ones((len(weights), 1))] if self.intercept else []
-        columns += [] if beside is None else [beside]
-        more = np.ascontiguousarray(np.hstack(columns)) if columns else None
+        more = self._more(len(weights), beside)
         if self.rows is not None:
             return self.rows.gram(np.ascontiguousarray(weights), self.threads, more)
         return self._by_blas(weights, more)
+
+    def of_most(self, weights: FloatArray, little: float) -> tuple[FloatArray, FloatArray] | None:
+        """The matrix without samples of a weight below `little`, and what its diagonal lost; None for dense data."""
+        if self.rows is None or self.rows.dense is not None:
+            return None
+        more = self._more(len(weights), None)
+        return self.rows.gram_of_most(np.ascontiguousarray(weights), little, self.threads, more)
+
+    def _more(self, n: int, beside: FloatArray | None) -> FloatArray | None:
+        columns = [np.ones((n, 1))] if self.intercept else []
+        columns += [] if beside is None else [beside]
+        return np.ascontiguousarray(np.hstack(columns)) if columns else None
 
     def _by_blas(self, weights: FloatArray, more: FloatArray | None) -> FloatArray:
         """By blocks of rows that fit into a cache."""
@@ -97,6 +109,33 @@ class Changing:
         left = np.diagonal(self._matrix)
         self._size = np.maximum(self._size, left)
         return bool(np.all(left >= LOST * self._size))
+
+
+class Most:
+    """Weighted Gram matrices of the samples that matter.
+
+    On logistic losses the samples that are far on the right side have next to no curvature, and those with many entries
+    are there first: without those of less than `LITTLE` of the largest, a tenth to a quarter of the products are left
+    on w8a. They are left out as long as no entry of the diagonal, with `shift` added to it, loses more than
+    `TOLERATED`; else they are taken after all, and fewer are left out the next time.
+    """
+
+    def __init__(self, gram: Gram, shift: float) -> None:
+        self.gram, self.shift, self.little = gram, shift, LITTLE
+
+    def __call__(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The matrix, and the weights that it was made of: 0 for samples that were left out."""
+        little = self.little * float(weights.max())
+        found = self.gram.of_most(weights, little)
+        if found is None:
+            return self.gram(weights), weights
+        matrix, lost = found
+        if not lost.any():
+            return matrix, weights
+        if np.all(lost <= TOLERATED * (np.diagonal(matrix) + self.shift)):
+            return matrix, np.where(weights < little, 0.0, weights)
+        self.little *= LESS
+        return matrix + self.gram(np.where(weights < little, weights, 0.0)), weights
 
 
 def by_kernel(A: Any, threads: int) -> bool:
