@@ -78,17 +78,17 @@ def accelerated_soon() -> Iterator[None]:
 
 @contextmanager
 def library_products() -> Iterator[None]:
-    """Gram matrices by scipy's sparse product, or by BLAS."""
+    """Gram matrices by scipy's sparse product, or by BLAS, of all samples."""
 
     def gram(self: Rows, weights: Any, threads: int = 1, beside: Any = None) -> Any:
         if self.dense is not None:
-            root = np.sqrt(weights)[:, None] * (self.dense if beside is None else np.hstack([self.dense, beside]))
-            return root.T @ root
+            whole = self.dense if beside is None else np.hstack([self.dense, beside])
+            return whole.T @ (weights[:, None] * whole)
         A = sp.csr_array(self.arrays, shape=(self.count, self.width))
         A = A if beside is None else sp.hstack([A, sp.csr_array(beside)], format="csr")
         return (A.T @ (sp.diags_array(weights) @ A)).toarray()
 
-    with mock.patch.object(Rows, "gram", gram):
+    with mock.patch.object(Rows, "gram", gram), mock.patch.object(weighted.Gram, "of_most", return_value=None):
         yield
 
 
@@ -155,6 +155,7 @@ FEW_FEATURES: dict[str, Switch] = {
     "duals not mended": lambda: mock.patch.object(newton, "MENDS", 0),
     "spoilt duals asked": lambda: mock.patch.object(newton._Output, "spoilt", return_value=0.0),
     "derivatives as duals": lambda: mock.patch.object(newton, "FALL", 0.0),
+    "all samples": lambda: mock.patch.object(weighted, "LITTLE", 0.0),
     "Gram by scipy or BLAS": library_products,
     "every Gram anew": lambda: mock.patch.object(weighted, "SOME", -1.0),
     "over the samples": "dual",

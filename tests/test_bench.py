@@ -227,11 +227,11 @@ class TestArena:
             assert "not installed (pip install sklearn-contrib-lightning)" in page
 
     def test_rows_that_are_not_decided_are_measured_once_more(self, run, monkeypatch, capsys):
-        rows = [Row("some", loss, "l2", 1.0, "lam_n") for loss in ("squared", "logistic", "hinge")]
+        rows = [Row("some", "squared", "l2", weight, "lam_n") for weight in (1.0, 2.0, 3.0)]
         ratios = {  # of the first and of the second time
-            "squared": [(None, None), (2.0, 3.0)],
-            "logistic": [(2.0, 3.0)],
-            "hinge": [(2.0, None), (None, None)],
+            1.0: [(None, None), (2.0, 3.0)],
+            2.0: [(2.0, 3.0)],
+            3.0: [(2.0, None), (None, 5.0)],
         }
         orders, kept = [], {}
 
@@ -239,15 +239,15 @@ class TestArena:
             optimum = keep_optimum = None
 
             def get(self, row):
-                return kept.get(row.loss)
+                return kept.get(row.weight)
 
             def put(self, row, result):
-                kept[row.loss] = result
+                kept[row.weight] = result
 
         def race(worker, row, rules, *, order, **others):
-            orders.append((row.loss, list(order)))
-            now = ratios[row.loss].pop(0)
-            solver = {"name": f"fast on {row.loss}", "times": [1.0, 1.0]}
+            orders.append((row.weight, list(order), others["row_limit"]))
+            now = ratios[row.weight].pop(0)
+            solver = {"name": f"fast on {row.weight}", "times": [1.0, 1.0]}
             return {
                 "contested": True,
                 "task": row.task,
@@ -262,9 +262,10 @@ class TestArena:
 
         monkeypatch.setattr(run, "race", race)
         run._measure(rows, run.BenchoptGround(), run.Rules(), Kept(), 1.0, force=False)
-        assert [loss for loss, _ in orders] == ["squared", "logistic", "hinge", "squared", "hinge"]
-        assert orders[3][1] == ["fast on squared"]
-        assert [[goal["ratio"] for goal in kept[row.loss]["goals"]] for row in rows] == [[2, 3], [2, 3], [2, None]]
+        assert [weight for weight, _, _ in orders] == [1.0, 2.0, 3.0, 1.0, 3.0]
+        assert orders[3][1] == ["fast on 1.0"]
+        assert [share for _, _, share in orders] == pytest.approx([12, 18, 36, 30, 60], rel=0.05)  # of 36 s, and 60
+        assert [[goal["ratio"] for goal in kept[row.weight]["goals"]] for row in rows] == [[2, 3], [2, 3], [2, None]]
         assert "2 rows are not decided" in capsys.readouterr().out
 
     def test_words_that_no_row_has(self, run, capsys):

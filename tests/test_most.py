@@ -1,11 +1,13 @@
 """Gram matrices of the samples that matter."""
 
+import itertools
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 import coordwise as cw
-from coordwise.fitting import weighted
+from coordwise.fitting import newton, weighted
 from coordwise.fitting.fit import fit
 from coordwise.fitting.model import LinearModel
 from coordwise.fitting.weighted import Gram, Most
@@ -56,15 +58,82 @@ def test_features_that_would_lose_their_curvature_keep_it(intercept):
     np.testing.assert_allclose(again, whole, rtol=1e-12)
 
 
+def test_an_intercept_has_no_penalty_to_hide_behind():
+    A = sp.csr_array(np.eye(5001)[:, :3])
+    weights = np.full(5001, 9e-6)  # each is little, and together they are 4% of what the intercept has
+    weights[0] = 1.0
+    gram, used = Most(Gram(A, True), 1e6)(weights)
+    np.testing.assert_array_equal(used, weights)
+    assert gram[3, 3] == pytest.approx(weights.sum())
+    _, used = Most(Gram(A, False), 1e6)(weights)
+    assert np.count_nonzero(used) == 1
+
+
 @pytest.mark.parametrize("intercept", [False, True])
-@pytest.mark.parametrize("lam", [1e-4, 1e-7])
-def test_steps_without_them_are_as_good(monkeypatch, lam, intercept):
+def test_dual_variables_of_a_step_are_of_the_same_samples(monkeypatch, intercept):
+    A, b = long_ones()
+    model = LinearModel(cw.ERM(sp.csr_array(A), b, loss="logistic", penalty="l2", lam=1e-7), intercept)
+    seen, step = [], newton._Output.step
+
+    def checked(self, at):
+        found = step(self, at)
+        v = -model.problem.moments(found.y)[:, 0]
+        np.testing.assert_allclose(v, found.aim, atol=1e-5 * np.abs(found.aim).max())
+        if intercept:
+            assert abs(found.y.sum()) <= 1e-9 * np.abs(found.y).sum()
+        seen.append(self.most.little)
+        return found
+
+    monkeypatch.setattr(newton._Output, "step", checked)
+    monkeypatch.setattr(newton._Output, "asks", lambda self, step: False)
+    assert sum(1 for _ in itertools.islice(newton.newton(model, 1e-12), 8)) >= 5
+    assert seen == [weighted.LITTLE] * len(seen)
+
+
+def test_directions_that_only_samples_left_out_have_are_not_lost(monkeypatch):
+    """Two heavy samples have all features: the diagonal is theirs, and what the others know of it is left out."""
+    rng = np.random.default_rng(0)
+    n, d = 2000, 50
+    scales = 10.0 ** np.linspace(0, -1.5, d)
+    A = np.where(rng.random((n, d)) < 0.2, rng.standard_normal((n, d)), 0.0) * scales
+    A[:2] = scales
+    b = rng.choice([-1.0, 1.0], n)
+    b[:2] = 1, -1
+    s = np.ones(n)
+    s[:2] = 1e6
+    told, missed = [], Most.missed
+
+    def asked(self, *arguments):
+        told.append(missed(self, *arguments))
+        return told[-1]
+
+    monkeypatch.setattr(Most, "missed", asked)
+    passes = []
+    for little in (weighted.LITTLE, 0.0):
+        monkeypatch.setattr(weighted, "LITTLE", little)
+        told.clear()
+        problem = cw.ERM(sp.csr_array(A), b, loss="logistic", penalty="l2", lam=1e-8, sample_weight=s)
+        found = fit(LinearModel(problem, False), tol=1e-6, strategy="newton")
+        assert found.converged
+        assert any(told) == (little > 0)
+        passes.append(found.passes)
+    assert passes[0] <= passes[1] + 1
+
+
+def long_ones():
     """Long samples are far on the right side: most of the products are theirs."""
     rng = np.random.default_rng(2)
     n, d = 6000, 100
     A = np.where(rng.random((n, d)) < np.where(np.arange(n) % 2, 0.4, 0.04)[:, None], 1.0, 0.0)
     score = A @ np.where(np.arange(d) % 4, 1.0, -0.4) - 1.0
-    b = np.where(score + rng.logistic(size=n) > 0, 1.0, -1.0)
+    return A, np.where(score + rng.logistic(size=n) > 0, 1.0, -1.0)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("lam", [1e-4, 1e-7])
+def test_steps_without_them_are_as_good(monkeypatch, lam, intercept):
+    A, b = long_ones()
+    n = len(b)
     made, plain = [], Most.__call__
 
     def counted(self, weights):

@@ -4,7 +4,7 @@
     python benchmarks/arena/run.py --quick     # some, in three minutes
 
 Writes a table (arena.txt, arena.csv), all numbers (arena.json) and a page with plots (index.html). Every row is kept as
-soon as it is measured; the same command goes on where it was interrupted.
+soon as it is measured; the same command goes on where it was interrupted, and gives rows that are not decided its time.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _measure(
     end = time.monotonic() + 60 * minutes if minutes > 0 else math.inf
     with Worker(ground, rules.threads) as worker:
         _round(waiting, worker, rules, store, hints, end - (1 - FIRST) * 60 * minutes, again=False)
-        open_ones = [row for row in chosen if (held := store.get(row)) is not None and undecided(held)]
+        open_ones = [row for row in chosen if (held := store.get(row)) is not None and open_goals(held)]
         if open_ones and minutes > 0:
             print(f"{len(open_ones)} rows are not decided; once more, with what is left.", flush=True)
             _round(open_ones, worker, rules, store, hints, end, again=True)
@@ -85,10 +85,12 @@ def _round(
 ) -> None:
     """Rows one after the other, each with its share of the time to the end; what one leaves goes to the rest.
 
-    A row that is measured `again` is kept as it was if less of it is decided now.
+    A row that is measured `again` is kept as it was if something of it is not decided now that was before.
     """
     for k, row in enumerate(waiting):
         left = end - time.monotonic()
+        if again and left < LEAST:
+            break
         share = max(left / (len(waiting) - k), LEAST) if math.isfinite(left) else None
         limit = rules.limit if share is None else min(rules.limit, share)
         own = Rules(rules.goals, limit, rules.repeats, rules.threads, rules.patience)
@@ -100,15 +102,15 @@ def _round(
             print(f"[{k + 1}/{len(waiting)}] {row.title}: {error or 'took too long to begin'}", flush=True)
             continue
         before = store.get(row) if again else None
-        if before is None or undecided(result) <= undecided(before):
+        if before is None or open_goals(result) < open_goals(before):
             store.put(row, result)
-        hints.learn(result)
+            hints.learn(result)
         print(f"[{k + 1}/{len(waiting)}] {row.title}: {_line(result)} ({result['elapsed']:.0f} s)", flush=True)
 
 
-def undecided(result: dict[str, Any]) -> int:
-    """How many goals of a row have no ratio, nor a bound of it."""
-    return sum(verdict["ratio"] is None for verdict in result["goals"]) if result["contested"] else 0
+def open_goals(result: dict[str, Any]) -> set[int]:
+    """Which goals of a row have no ratio, nor a bound of it."""
+    return {k for k, verdict in enumerate(result["goals"]) if result["contested"] and verdict["ratio"] is None}
 
 
 class Hints:
@@ -146,7 +148,7 @@ def _line(result: dict[str, Any]) -> str:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python benchmarks/arena/run.py",
-        description="Every solver that is installed on every row; rows that are there are not measured again.",
+        description="Every solver that is installed on every row; rows that are decided are not measured again.",
     )
     parser.add_argument("--out", default="arena", metavar="DIR", help="where to write (default: arena)")
     parser.add_argument("--quick", action="store_true", help="fewer rows, in three minutes")

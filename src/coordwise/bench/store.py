@@ -34,7 +34,7 @@ def versions_of(libraries: Iterable[str]) -> dict[str, str]:
 class Store:
     """Results in a folder: ``rows/*.json``, each valid for the code, the libraries and the rules it was measured with.
 
-    Limits of time are not among them: a row that was measured is not measured again for having been given more.
+    Limits of time are not among them: a row that was measured is valid whatever time it was given.
 
     Parameters
     ----------

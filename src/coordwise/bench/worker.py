@@ -27,8 +27,9 @@ WARM_UP_SECONDS = 120.0  # for a first call that compiles
 TOUCH_SECONDS = 5.0  # for one that does not
 PREPARE_SECONDS = 60.0  # for the data in a solver's own layout
 QUIET, LONGEST = 0.01, 0.2  # seconds in which nothing happens; that are waited for them
-BESIDE = 0.25 + LONGEST  # seconds that a request may take before the call that is measured in it begins
-AFTER = 60.0  # and after it: what was found has to be looked at
+BESIDE = 0.25 + LONGEST  # seconds that a request may take longer than it was given, before a call in it begins
+AFTER = 60.0  # and after that has ended: what was found has to be looked at
+PAUSE = 0.002  # seconds between saying that a call begins and its begin: whoever hears it needs a processor
 AGAIN = 0.4  # of that, for a solver that had no answer before
 BEGUN, ENDED = "begun", "ended"  # what the copy says of a measured call
 FORKS = sys.platform == "linux"  # elsewhere, linear algebra may not survive it
@@ -167,7 +168,7 @@ class Worker:
             self._ask(("enter", self._row, False), 600.0)
         if not (FORKS and copied):
             return self._ask(request, timeout + BESIDE)
-        return self._ask(("within", timeout, request), timeout + BESIDE + 2 * AFTER)
+        return self._ask(("within", timeout, request), 2 * (timeout + BESIDE + AFTER))
 
     def _start(self) -> None:
         context = multiprocessing.get_context("spawn")
@@ -281,9 +282,10 @@ class _Copy:
                 kind, answer = self.pipe.recv()
                 if kind not in (BEGUN, ENDED):
                     return kind, answer
-                left = timeout if kind == BEGUN else AFTER
+                left = timeout + PAUSE if kind == BEGUN else AFTER
+            late = left == AFTER
             self.end()
-            return "overdue", f"no answer in {left:.2g} s"
+            return "crashed" if late else "overdue", f"no answer in {left:.2g} s" + " after the call" * late
         except (EOFError, BrokenPipeError, ConnectionResetError):
             return "crashed", f"the process ended with status {self.end()}"
 
@@ -406,6 +408,7 @@ class _Bench:
         gc.collect()
         _wait_for_quiet()
         self.tell(BEGUN)
+        time.sleep(PAUSE)
         begun = time.perf_counter()
         model = peer.fit(X, y, self.problem, tol, self.threads)
         seconds = time.perf_counter() - begun

@@ -292,12 +292,18 @@ class _Output:
 
         other_curvatures = self.aims
         curvature = self.terms.second_derivative(t)[:, 0]
-        quadratic = self._model(np.maximum(curvature, aimed(t[:, 0], y[:, 0])) if self.aims else curvature)
+        curvature = np.maximum(curvature, aimed(t[:, 0], y[:, 0])) if self.aims else curvature
+        quadratic = self._model(curvature)
         full, slope = towards(quadratic)
+        if self.most is not None and self.most.missed(
+            curvature, quadratic.curvature, full.move[:, 0], slope * model.total
+        ):
+            quadratic = self._whole(curvature)
+            full, slope = towards(quadratic)
         length, there = searched(full, slope)
         if length < SHORT:
             s: Any = 1.0 if model.weights is None else model.weights
-            safe = self._model(majorant(model, t[:, 0], y[:, 0], model.b[:, self.k], s))
+            safe = self._whole(majorant(model, t[:, 0], y[:, 0], model.b[:, self.k], s))
             other, steep = towards(safe)
             part, lower = searched(other, steep)
             if lower < there or not np.isfinite(there):
@@ -331,10 +337,14 @@ class _Output:
         return float((moved / self.model.total) ** 2 @ self.norms2) / (2 * self.model.penalty.l2)
 
     def _model(self, curvature: FloatArray) -> _Quadratic:
+        """Of the samples that matter, or of all."""
         if self.most is None:
-            return _Quadratic(curvature, factored(self.model.hessian(curvature, self.gram)))
+            return self._whole(curvature)
         gram, curvature = self.most(curvature)
         return _Quadratic(curvature, factored(self.model.hessian_of(gram)))
+
+    def _whole(self, curvature: FloatArray) -> _Quadratic:
+        return _Quadratic(curvature, factored(self.model.hessian(curvature, self.gram)))
 
 
 def aimed(t: FloatArray, y: FloatArray) -> FloatArray:
@@ -388,7 +398,7 @@ def factored(hessian: FloatArray) -> Callable[[FloatArray], FloatArray]:
 
 
 def _firm(factor: FloatArray) -> bool:
-    """Whether no pivot of a matrix with a unit diagonal is small: its condition number need not be looked at."""
+    """Whether no pivot of a matrix with a unit diagonal is small: its condition number is hardly ever large then."""
     return bool(np.diagonal(factor).min() ** 2 > FIRM)
 
 

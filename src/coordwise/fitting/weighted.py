@@ -20,6 +20,7 @@ SOME = 0.5  # of the samples with a weight: if no more than these have another o
 LOST = 0.1  # of what a column had: if less than this is left, it has more rounding errors than one that is made anew
 LITTLE, LESS = 1e-5, 1e-2  # of the largest weight: below it a sample is left out; times that if it was too much
 TOLERATED = 0.01  # of what the diagonal has: what it may lose by that
+MISSED = 0.1  # of the curvature of a step: what it may have missed
 
 
 class Gram:
@@ -116,12 +117,15 @@ class Most:
 
     On logistic losses the samples that are far on the right side have next to no curvature, and those with many entries
     are there first: without those of less than `LITTLE` of the largest, a tenth to a quarter of the products are left
-    on w8a. They are left out as long as no entry of the diagonal, with `shift` added to it, loses more than
-    `TOLERATED`; else they are taken after all, and fewer are left out the next time.
+    on w8a. They are left out as long as no entry of the diagonal, to which l2 W is added, loses more than `TOLERATED`;
+    else they are taken after all, and fewer are left out the next time. A direction may lose more than that, which only
+    a step along it can tell (`missed`).
     """
 
-    def __init__(self, gram: Gram, shift: float) -> None:
-        self.gram, self.shift, self.little = gram, shift, LITTLE
+    def __init__(self, gram: Gram, l2: float) -> None:
+        self.gram, self.little = gram, LITTLE
+        self.shift = np.full(gram.d + gram.intercept, l2)
+        self.shift[gram.d :] = 0.0  # an intercept has no penalty
 
     def __call__(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The matrix, and the weights that it was made of: 0 for samples that were left out."""
@@ -136,6 +140,17 @@ class Most:
             return matrix, np.where(weights < little, 0.0, weights)
         self.little *= LESS
         return matrix + self.gram(np.where(weights < little, weights, 0.0)), weights
+
+    def missed(self, weights: FloatArray, used: FloatArray, move: FloatArray, slope: float) -> bool:
+        """Whether a step was too long for want of the samples that were left out: their part of its curvature, with
+        scores that change by `move`, is more than a share of `slope`, which is the curvature that the step knows of.
+
+        Then fewer are left out from now on.
+        """
+        if used is weights or (weights - used) @ move**2 <= MISSED * slope:
+            return False
+        self.little *= LESS
+        return True
 
 
 def by_kernel(A: Any, threads: int) -> bool:
