@@ -268,6 +268,19 @@ class TestRace:
         race(worker, RIDGE, Rules(repeats=1))
         assert made.count(("peer", TOLERANCES[0])) == calls
 
+    @pytest.mark.parametrize(
+        ("penalty", "weight", "l2"),
+        [("l2", 1e-9, 1 / 300), ("elastic_net", 1e-9, 1 / 300), ("l2", 2.0, 2.0), ("l1", 1e-9, 0)],
+    )
+    def test_first_calls_on_few_rows_are_not_of_weak_penalties(self, monkeypatch, penalty, weight, l2):
+        bench = worker_module._Bench(FakeGround(), 1)
+        bench.enter(Row("small", "squared", penalty, weight), False)
+        seen = []
+        monkeypatch.setattr(Fake, "fit", lambda self, X, y, problem, tol, threads: seen.append(problem.statement))
+        bench.touch("fake exact")
+        assert [statement.l2 for statement in seen] == [l2]
+        assert [statement.l1 for statement in seen] == [bench.problem.statement.l1]
+
     def test_solvers_that_hung_are_waited_for_less_the_next_time(self, monkeypatch):
         worker, given = Worker(FakeGround(), 1), []
 
