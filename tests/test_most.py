@@ -58,6 +58,16 @@ def test_features_that_would_lose_their_curvature_keep_it(intercept):
     np.testing.assert_allclose(again, whole, rtol=1e-12)
 
 
+def test_steps_beyond_all_bounds_are_too_long():
+    most = Most(Gram(sp.csr_array(np.eye(3)), False), 1.0)
+    weights, used = np.array([1.0, 1e-7, 1e-7]), np.array([1.0, 0.0, 0.0])
+    assert not most.missed(weights, weights, np.full(3, 1e200), 1.0)
+    assert not most.missed(weights, used, np.ones(3), 1.0)
+    assert most.little == weighted.LITTLE
+    assert most.missed(weights, used, np.full(3, 1e200), 1.0)
+    assert most.little < weighted.LITTLE
+
+
 def test_an_intercept_has_no_penalty_to_hide_behind():
     A = sp.csr_array(np.eye(5001)[:, :3])
     weights = np.full(5001, 9e-6)  # each is little, and together they are 4% of what the intercept has

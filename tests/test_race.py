@@ -260,6 +260,20 @@ class TestRace:
             assert worker.run("fake dawdles", 0.01, 5.0).seconds >= 0.4
             assert worker.run("fake dawdles afterwards", 0.1, 0.5 if worker_module.FORKS else 5.0).seconds < 0.5
 
+    @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # newer Pythons warn of forks beside threads
+    @pytest.mark.skipif(not worker_module.FORKS, reason="calls are made in a copy of the process")
+    def test_what_takes_too_long_after_a_call_is_no_slow_call(self, monkeypatch):
+        bench = worker_module._Bench(DawdlingGround(), 1)
+        bench.enter(RIDGE, False)
+        bench.prepare("fake dawdles afterwards")
+        monkeypatch.setattr(worker_module, "AFTER", 0.3)
+        copy = worker_module._Copy(bench)
+        assert copy.ask(5.0, ("run", "fake dawdles afterwards", 0.1)) == (
+            "crashed",
+            "no answer in 0.3 s after the call",
+        )
+        assert copy.pid is None
+
     @pytest.mark.parametrize(("seconds", "calls"), [(0.01, 5), (0.06, 5), (0.1, 4), (0.2, 3), (0.5, 2), (3.0, 1)])
     def test_first_calls_are_made_again_for_a_quarter_of_a_second(self, seconds, calls):
         worker = Scripted(coordwise=(0.9, 1.0), peer=(0.9, seconds / 2))  # twice that with the first tolerance

@@ -275,17 +275,17 @@ class _Copy:
         """
         if self.pid is None:
             self._fork()
-        left = timeout + (BESIDE if request[0] == "run" else 0.0)
+        left, ended = timeout + (BESIDE if request[0] == "run" else 0.0), False
         try:
             self.pipe.send(request)
             while self.pipe.poll(left):
                 kind, answer = self.pipe.recv()
                 if kind not in (BEGUN, ENDED):
                     return kind, answer
-                left = timeout + PAUSE if kind == BEGUN else AFTER
-            late = left == AFTER
+                ended = kind == ENDED
+                left = AFTER if ended else timeout + PAUSE
             self.end()
-            return "crashed" if late else "overdue", f"no answer in {left:.2g} s" + " after the call" * late
+            return "crashed" if ended else "overdue", f"no answer in {left:.2g} s" + " after the call" * ended
         except (EOFError, BrokenPipeError, ConnectionResetError):
             return "crashed", f"the process ended with status {self.end()}"
 

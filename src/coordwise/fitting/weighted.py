@@ -147,10 +147,13 @@ class Most:
 
         Then fewer are left out from now on.
         """
-        if used is weights or (weights - used) @ move**2 <= MISSED * slope:
+        if used is weights:
             return False
-        self.little *= LESS
-        return True
+        with np.errstate(over="ignore", invalid="ignore"):  # then it was much too long
+            short = bool((weights - used) @ move**2 <= MISSED * slope)
+        if not short:
+            self.little *= LESS
+        return not short
 
 
 def by_kernel(A: Any, threads: int) -> bool:
