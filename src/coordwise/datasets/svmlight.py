@@ -94,7 +94,7 @@ def parse(
             stream = stack.enter_context(open(file, "rb")) if isinstance(file, (str, os.PathLike)) else file
             pool = stack.enter_context(ThreadPoolExecutor(1))
             parsed: Future[None] | None = None
-            for block in _blocks(stream, report):  # the next one is decompressed while this one is parsed
+            for block in text_blocks(stream, report):  # the next one is decompressed while this one is parsed
                 if parsed is not None:
                     parsed.result()
                 parsed = pool.submit(parser.feed, block)
@@ -140,7 +140,7 @@ def _assemble(
     return A, labels
 
 
-def _blocks(stream: IO[bytes], report: Report | None) -> Iterator[bytes]:
+def text_blocks(stream: IO[bytes], report: Report | None) -> Iterator[bytes]:
     """The text of a file in blocks; compression is told by the first bytes."""
     head = _read(stream, 6)
     source = _Counted(head, stream, report)

@@ -1,0 +1,51 @@
+"""What the oracle asks of samples: their sizes, and one verb."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+from coordwise.validation import FloatArray
+
+__all__ = ["Kept", "Samples", "Sizes", "summed"]
+
+Kept = tuple[Any, ...]  # one array per block; only the samples look inside
+Visitor = Callable[..., tuple[Any, list[FloatArray]]]
+
+
+class Sizes(NamedTuple):
+    """n samples with d features and K targets, their stored entries, W = sum_i s_i, and sum_i s_i |a_i|^2."""
+
+    n: int
+    d: int
+    outputs: int
+    nnz: int
+    total: float
+    squares: float
+
+
+class Samples(Protocol):
+    """Rows of A with their targets and weights, in one block or in several, here or elsewhere."""
+
+    @property
+    def sizes(self) -> Sizes:
+        """See `Sizes`."""
+
+    def visit(
+        self, function: Visitor, *kept: Kept, poll: Callable[[], object] | None = None, **sent: Any
+    ) -> tuple[Kept, list[FloatArray]]:
+        """function(block, *its parts of kept, **sent) -> (array or None, small arrays), on every block.
+
+        The arrays, with a row per sample, stay with the blocks. The small arrays are added in the order of the blocks,
+        never in the order in which blocks finish, so that the same blocks give the same bits. `function` is a pure
+        function that can be sent to another process by its name. `poll` is called between blocks and may raise.
+        """
+
+
+def summed(parts: list[list[FloatArray]]) -> list[FloatArray]:
+    """The small arrays of all blocks, added in order."""
+    first, *others = parts
+    total = list(first)
+    for other in others:
+        total = [a + b for a, b in zip(total, other, strict=True)]
+    return total

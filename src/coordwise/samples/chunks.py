@@ -1,0 +1,101 @@
+"""Samples in several blocks that are visited one after the other, such as chunks of a file."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from queue import SimpleQueue
+from typing import Any
+
+from coordwise.samples.base import Kept, Sizes, Visitor, summed
+from coordwise.samples.block import Block
+from coordwise.validation import FloatArray
+
+__all__ = ["Chunks"]
+
+Load = Callable[[], Block]
+
+
+class Chunks:
+    """Blocks that are loaded when they are visited, the next one while a function works on the present one.
+
+    At most two blocks are in memory at a time.
+
+    Parameters
+    ----------
+    loads : sequence of callables
+        Each returns a block, the same one every time.
+    sizes : Sizes, optional
+        Of all samples together; found by one visit if they are not given.
+    """
+
+    def __init__(self, loads: Sequence[Load], sizes: Sizes | None = None) -> None:
+        if not loads:
+            raise ValueError("loads is empty; there must be at least one block.")
+        self.loads = tuple(loads)
+        self._sizes = sizes
+
+    @property
+    def sizes(self) -> Sizes:
+        """See `Sizes`."""
+        if self._sizes is None:
+            self._sizes = together([block.sizes for block in self._blocks()])
+        return self._sizes
+
+    def visit(
+        self, function: Visitor, *kept: Kept, poll: Callable[[], object] | None = None, **sent: Any
+    ) -> tuple[Kept, list[FloatArray]]:
+        """See `Samples.visit`."""
+        found, sums = [], []
+        for k, block in enumerate(self._blocks()):
+            if poll is not None:
+                poll()
+            own, small = function(block, *(parts[k] for parts in kept), **sent)
+            found.append(own)
+            sums.append(small)
+            del block  # before the next one but one is loaded
+        return tuple(found), summed(sums)
+
+    def _blocks(self) -> Iterator[Block]:
+        """All of them in order, one of which is loaded ahead by another thread."""
+        if len(self.loads) == 1:
+            yield self.loads[0]()
+            return
+        wanted: SimpleQueue[Load | None] = SimpleQueue()
+        loaded: SimpleQueue[Block | BaseException] = SimpleQueue()
+
+        def work() -> None:
+            while (load := wanted.get()) is not None:
+                try:
+                    loaded.put(load())
+                except BaseException as error:  # raised where the block is wanted
+                    loaded.put(error)
+
+        threading.Thread(target=work, name="coordwise reads ahead", daemon=True).start()
+        try:
+            wanted.put(self.loads[0])
+            for k in range(len(self.loads)):
+                found = loaded.get()
+                if isinstance(found, BaseException):
+                    raise found
+                if k + 1 < len(self.loads):
+                    wanted.put(self.loads[k + 1])
+                yield found
+                del found
+        finally:
+            wanted.put(None)
+
+
+def together(parts: Sequence[Sizes]) -> Sizes:
+    """The sizes of all blocks together."""
+    first = parts[0]
+    if any((part.d, part.outputs) != (first.d, first.outputs) for part in parts):
+        raise ValueError("blocks have different numbers of features or targets; all must have the same.")
+    return Sizes(
+        sum(part.n for part in parts),
+        first.d,
+        first.outputs,
+        sum(part.nnz for part in parts),
+        sum(part.total for part in parts),
+        sum(part.squares for part in parts),
+    )

@@ -1,0 +1,5 @@
+"""Solvers that know samples by the oracle's verbs alone, so that they run wherever the samples are."""
+
+from coordwise.solvers.newton import NewtonCG
+
+__all__ = ["NewtonCG"]
