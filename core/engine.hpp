@@ -36,6 +36,18 @@ struct Problem {
   std::size_t threads_each() const { return std::max<std::size_t>(1, threads / groups()); }
 };
 
+// Blocks of coordinates that a step takes together (blocks.hpp): block b has the coordinates order[starts[b]] ..
+// order[starts[b + 1] - 1] and the term  kinks[b] |x_b|_2 + feature_kink |x_b|_1 + quad/2 |x_b|^2  with the quad of the
+// problem's `coordinate`.  A plan for them, and the stream, have an entry per block.  One output; no symmetric B.
+struct Blocks {
+  std::uint32_t count;
+  const std::uint32_t* starts;  // count + 1
+  const std::uint32_t* order;   // N
+  const double* kinks;          // count
+  double feature_kink;
+};
+constexpr std::size_t most_in_block = 64;  // coordinates
+
 // Whether the kernel copies the rows next to their coordinates, and in which precision (store.hpp): for a quadratic
 // G(Bx) and sparse storage with 32-bit indices; ignored elsewhere.
 enum class Pack : int { no = 0, values_as_they_are = 1, values_in_single = 2 };
@@ -88,7 +100,8 @@ class Engine {
   // y_i = z_i = x_i for the `count` coordinates in `which`, their rows of x (N x K) being given.
   virtual void settle(const std::uint32_t* which, std::size_t count, const double* x) = 0;
   virtual void resync() = 0;  // images recomputed from u and v: rounding errors pile up in them
-  virtual void point(double* x) const = 0;
+  // The current point, put into the domain of the terms, or (not `inside`) as the images have it.
+  virtual void point(double* x, bool inside) const = 0;
   virtual void image(double* v) const = 0;
   // The sums for omega (null: zeros), and g (N x K) if there is room for it.
   virtual void certificate(const double* omega, Certificate* out, double* g) const = 0;

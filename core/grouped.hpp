@@ -38,8 +38,8 @@ class Grouped final : public Engine {
   void resync() override {
     each([](Engine& part) { part.resync(); });
   }
-  void point(double* x) const override {
-    each([x](Engine& part) { part.point(x); });
+  void point(double* x, bool inside) const override {
+    each([=](Engine& part) { part.point(x, inside); });
   }
   void image(double* v) const override {
     each([v](Engine& part) { part.image(v); });

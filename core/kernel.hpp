@@ -197,10 +197,12 @@ class Kernel final : public Engine {
     for (std::size_t e = 0; e < offset_.size(); ++e) image_[e / K * K * P + e % K] += offset_[e];
   }
 
-  void point(double* x) const override {
+  void point(double* x, bool inside) const override {
     const double behind = this->behind();
     for (std::uint32_t i = 0; i < rows_.count(); ++i) {
-      for (int k = 0; k < K; ++k) x[i * stride_ + first_ + k] = at(i, k, behind);
+      for (int k = 0; k < K; ++k) {
+        x[i * stride_ + first_ + k] = inside ? at(i, k, behind) : raw(coordinates_[i], k, behind);
+      }
     }
   }
 
@@ -248,8 +250,11 @@ class Kernel final : public Engine {
   // after a change of weights, may have led it out of.
   double at(std::uint32_t i, std::size_t k, double behind) const {
     const Record& c = coordinates_[i];
-    const double x = P == 2 ? c.state[k] - behind * c.state[K * (P - 1) + k] : c.state[k];
-    return term_.clip(x, c.center[k], weight(i));
+    return term_.clip(raw(c, k, behind), c.center[k], weight(i));
+  }
+
+  double raw(const Record& c, std::size_t k, double behind) const {
+    return P == 2 ? c.state[k] - behind * c.state[K * (P - 1) + k] : c.state[k];
   }
 
   void refill() {

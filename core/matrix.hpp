@@ -23,6 +23,9 @@ using AnyRows =
 template <class Rows>
 std::unique_ptr<Engine> make_engine(const Rows& rows, const Problem& problem, const Plan& plan,
                                     const IndexStream& stream, const Start& start);
+template <class Rows>
+std::unique_ptr<Engine> make_block_engine(const Rows& rows, const Problem& problem, const Blocks& blocks,
+                                          const Plan& plan, const IndexStream& stream, const Start& start);
 
 // For loops over rows: how many are worth a thread.  Those of dense matrices may be long.
 constexpr std::size_t rows_each = 8192, entries_each = 1 << 17;

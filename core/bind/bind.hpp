@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "certificate.hpp"
+#include "gil.hpp"
 #include "matrix.hpp"
 
 namespace nb = nanobind;
@@ -62,7 +63,7 @@ void fill_certificates(const Sums& out, std::size_t outputs, Fill fill) {
   require(out.shape(0) == outputs && out.shape(1) == 6, "certificate output must be K x 6");
   std::vector<Certificate> found(outputs);
   {
-    nb::gil_scoped_release release;
+    Released released;
     fill(found.data());
   }
   double* to = out.data();
@@ -76,5 +77,7 @@ void bind_matrices(nb::module_& m);
 void bind_streams(nb::module_& m);
 void bind_runs(nb::module_& m);
 void bind_svmlight(nb::module_& m);
+void bind_callables(nb::module_& m);
+void bind_mixed(nb::module_& m);
 
 }  // namespace coordwise::binding

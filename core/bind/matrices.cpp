@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "bind.hpp"
+#include "block_grams.hpp"
 #include "gram.hpp"
 #include "pick.hpp"
 #include "pool.hpp"
@@ -45,7 +46,7 @@ void transposed(const Matrix& matrix, std::size_t threads, Out<V, 1> values, Out
   const std::size_t entries = static_cast<std::size_t>(rows->start(rows->count()));
   require(values.shape(0) == entries && places.shape(0) == entries && starts.shape(0) == rows->width() + 1,
           "output has the wrong length");
-  nb::gil_scoped_release release;
+  Released released;
   transpose(*rows, threads, values.data(), places.data(), starts.data());
 }
 
@@ -69,14 +70,14 @@ nb::object picked(const Matrix& matrix, In<I, 1> places_of, std::size_t threads)
           auto starts = fresh<I>(rows.count() + std::size_t{1});
           I* to = starts.data();
           {
-            nb::gil_scoped_release release;
+            Released released;
             picked_starts(rows, places_of.data(), threads, to);
           }
           const std::size_t kept = static_cast<std::size_t>(to[rows.count()]);
           auto values = fresh<V>(kept);
           auto places = fresh<I>(kept);
           {
-            nb::gil_scoped_release release;
+            Released released;
             pick(rows, places_of.data(), to, threads, values.data(), places.data());
           }
           return nb::make_tuple(values, places, starts);
@@ -99,7 +100,7 @@ void bind_matrices(nb::module_& m) {
           [](const Matrix& self, std::optional<Vector> weights, std::size_t threads, Out<double, 1> out) {
             require(out.shape(0) == self.count(), "output has the wrong length");
             const double* w = pointer(weights, self.width(), "weights have the wrong length");
-            nb::gil_scoped_release release;
+            Released released;
             std::visit([&](const auto& rows) { norms2(rows, w, threads, out.data()); }, self.rows);
           },
           nb::arg("weights").none(), nb::arg("threads"), nb::arg("out"))
@@ -108,7 +109,7 @@ void bind_matrices(nb::module_& m) {
           [](const Matrix& self, std::optional<Vector> weights, std::size_t threads, Out<double, 1> out) {
             require(out.shape(0) == self.width(), "output has the wrong length");
             const double* w = pointer(weights, self.count(), "weights have the wrong length");
-            nb::gil_scoped_release release;
+            Released released;
             std::fill(out.data(), out.data() + out.shape(0), 0.0);
             std::visit([&](const auto& rows) { squares(rows, w, threads, out.data()); }, self.rows);
           },
@@ -123,13 +124,28 @@ void bind_matrices(nb::module_& m) {
             require(out.shape(0) == size && out.shape(1) == size, "output has the wrong shape");
             require(!lost || lost->shape(0) == size, "what is lost has the wrong length");
             const LeftOut left_out{little, lost ? lost->data() : nullptr};
-            nb::gil_scoped_release release;
+            Released released;
             std::visit(
                 [&](const auto& rows) { gram(rows, weights.data(), more, extra, threads, left_out, out.data()); },
                 self.rows);
           },
           nb::arg("weights"), nb::arg("beside").none(), nb::arg("threads"), nb::arg("little"), nb::arg("lost").none(),
           nb::arg("out"))
+      .def(
+          "block_grams",
+          [](const Matrix& self, In<std::uint32_t, 2> members, std::optional<Vector> weights, std::size_t threads,
+             Out<double, 3> out) {
+            const std::size_t count = members.shape(0), size = members.shape(1);
+            require(out.shape(0) == count && out.shape(1) == size && out.shape(2) == size,
+                    "output has the wrong shape");
+            const double* w = pointer(weights, self.width(), "weights have the wrong length");
+            const std::uint32_t* of = members.data();
+            for (std::size_t e = 0; e < count * size; ++e) require(of[e] < self.count(), "a member is out of range");
+            Released released;
+            std::visit([&](const auto& rows) { block_grams(rows, of, count, size, w, threads, out.data()); },
+                       self.rows);
+          },
+          nb::arg("members"), nb::arg("weights").none(), nb::arg("threads"), nb::arg("out"))
       .def("transposed", &transposed<double, std::int32_t>)
       .def("transposed", &transposed<float, std::int32_t>)
       .def("transposed", &transposed<double, std::int64_t>)
@@ -141,7 +157,7 @@ void bind_matrices(nb::module_& m) {
              require(
                  vectors.shape(0) == self.width() && out.shape(0) == self.count() && out.shape(1) == vectors.shape(1),
                  "dots: shapes do not fit");
-             nb::gil_scoped_release release;
+             Released released;
              std::visit([&](const auto& rows) { dots(rows, vectors.data(), vectors.shape(1), threads, out.data()); },
                         self.rows);
            })
@@ -149,7 +165,7 @@ void bind_matrices(nb::module_& m) {
            [](const Matrix& self, Table x, std::size_t threads, Out<double, 2> out) {
              require(x.shape(0) == self.count() && out.shape(0) == self.width() && out.shape(1) == x.shape(1),
                      "combine: shapes do not fit");
-             nb::gil_scoped_release release;
+             Released released;
              std::visit([&](const auto& rows) { combine(rows, x.data(), x.shape(1), threads, out.data()); }, self.rows);
            })
       .def(
@@ -196,7 +212,7 @@ void bind_matrices(nb::module_& m) {
     if (starts.shape(0) == 0) {
       wrong = "indptr is empty";
     } else {
-      nb::gil_scoped_release release;
+      Released released;
       wrong = faults(places.data(), places.shape(0), starts.data(), starts.shape(0) - 1, width, 1, canonical);
     }
     return std::make_tuple(wrong, canonical);
@@ -206,12 +222,12 @@ void bind_matrices(nb::module_& m) {
 
   auto survey_of = [](const auto& values) {
     double largest = 0;
-    nb::gil_scoped_release release;
+    Released released;
     const std::int64_t bad = survey(values.data(), values.shape(0), largest);
     return std::make_tuple(bad, largest);
   };
   m.def("fits_single", [](In<double, 1> values) {
-    nb::gil_scoped_release release;
+    Released released;
     return fits_single(values.data(), values.shape(0));
   });
   m.def("survey", [survey_of](In<double, 1> values) { return survey_of(values); });

@@ -24,7 +24,7 @@ void bind_svmlight(nb::module_& m) {
            [](SvmlightParser& self, const nb::bytes& block) {
              const char* bytes = block.c_str();
              const std::size_t size = block.size();
-             nb::gil_scoped_release release;
+             Released released;
              self.feed(bytes, size);
            })
       // Values, indices as written, starts of rows, labels, smallest and largest index; the parser is empty afterwards.

@@ -40,7 +40,7 @@ void bind_terms(nb::module_& m) {
              std::size_t threads, Out<double, 2> out) {
             const Terms terms = table_of(self, t, centers, weights);
             require(out.shape(0) == terms.rows && out.shape(1) == terms.columns, "output has the wrong shape");
-            nb::gil_scoped_release release;
+            Released released;
             derivatives(terms, t.data(), second, threads, out.data());
           },
           nb::arg("t"), nb::arg("centers").none(), nb::arg("weights").none(), nb::arg("second"), nb::arg("threads"),
@@ -55,7 +55,7 @@ void bind_terms(nb::module_& m) {
             }
             require(x.shape(0) == terms.rows && x.shape(1) == terms.columns, "x has the wrong shape");
             require(self.shape == Shape::piecewise, "a logistic term has no corners");
-            nb::gil_scoped_release release;
+            Released released;
             corners(terms, x.data(), t.data(), threads, room.data(), away.data(), there.data());
           },
           nb::arg("x"), nb::arg("t"), nb::arg("centers").none(), nb::arg("weights").none(), nb::arg("threads"),
@@ -68,7 +68,7 @@ void bind_terms(nb::module_& m) {
             require(g.shape(0) == terms.rows && g.shape(1) == terms.columns, "g has the wrong shape");
             require(which.shape(0) == terms.rows && out.shape(0) == terms.columns,
                     "which or output has the wrong length");
-            nb::gil_scoped_release release;
+            Released released;
             fenchel_young(terms, x.data(), g.data(), which.data(), out.data());
           },
           nb::arg("x"), nb::arg("g"), nb::arg("centers").none(), nb::arg("weights").none(), nb::arg("which"),
@@ -79,7 +79,7 @@ void bind_terms(nb::module_& m) {
              std::size_t threads, Out<double, 1> out) {
             const Terms terms = table_of(self, t, centers, weights);
             require(out.shape(0) == terms.columns, "output has the wrong length");
-            nb::gil_scoped_release release;
+            Released released;
             sums(terms, t.data(), conjugate, threads, out.data());
           },
           nb::arg("t"), nb::arg("centers").none(), nb::arg("weights").none(), nb::arg("conjugate"), nb::arg("threads"),
@@ -91,7 +91,7 @@ void bind_terms(nb::module_& m) {
             const Terms terms = table_of(self, t, centers, weights);
             require(terms.columns == 1 && way.shape(0) == terms.rows && way.shape(1) == 1, "a line has one column");
             require(out.shape(0) == 1 || out.shape(0) == 2, "output has the wrong length");
-            nb::gil_scoped_release release;
+            Released released;
             along(terms, t.data(), way.data(), length, out.shape(0) == 2, threads, out.data());
           },
           nb::arg("t"), nb::arg("way"), nb::arg("length"), nb::arg("centers").none(), nb::arg("weights").none(),
