@@ -9,6 +9,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from coordwise import __version__
@@ -20,8 +21,11 @@ from coordwise.datasets import (
     DownloadError,
     available,
     cache_folder,
+    convert,
     load,
 )
+from coordwise.datasets.conversion import CHUNK_BYTES
+from coordwise.datasets.writing import partial_of
 from coordwise.experiments.command import add_reproduce
 
 
@@ -61,8 +65,8 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def add_data(commands: Any) -> None:
-    """`coordwise data`: list, get, path."""
-    data = commands.add_parser("data", help="the paper's datasets", description="The paper's datasets.")
+    """`coordwise data`: list, get, convert, path."""
+    data = commands.add_parser("data", help="datasets", description="The paper's datasets, and data of your own.")
     actions = data.add_subparsers(metavar="ACTION", required=True)
     listing = actions.add_parser("list", help="what there is, and where")
     listing.add_argument(
@@ -73,8 +77,57 @@ def add_data(commands: Any) -> None:
     get.add_argument("name", metavar="NAME", choices=[*CATALOGUE, "all"], help=f"{', '.join(CATALOGUE)} or all")
     get.add_argument("--data", metavar="DIR", help="a folder with the svmlight files, in place of a download")
     get.set_defaults(run=get_data)
+    add_convert(actions)
     path = actions.add_parser("path", help="print the folder of the cache")
     path.set_defaults(run=print_path)
+
+
+def add_convert(actions: Any) -> None:
+    """`coordwise data convert`."""
+    convert = actions.add_parser(
+        "convert",
+        help="write data as a folder that may be larger than memory",
+        description="Write data as a folder of memory-mapped chunks. A conversion that was interrupted goes on from "
+        "its last complete chunk when the same command is given again. Exit codes: 0 done, 1 failed (one sentence "
+        "says why), 2 wrong usage, 130 interrupted.",
+    )
+    convert.add_argument(
+        "source",
+        metavar="SRC",
+        help="svmlight text (also compressed), .npz, .npy, .mtx, .csv, .parquet, .arrow or .feather",
+    )
+    convert.add_argument("to", metavar="DST", help="the folder to write")
+    convert.add_argument("--target", metavar="COL", help="the column with the targets, or a .npy file")
+    convert.add_argument("--weight", metavar="COL", help="the column with the sample weights, or a .npy file")
+    convert.add_argument(
+        "--categorical", metavar="COL", nargs="+", default=[], help="columns that become one feature per value"
+    )
+    convert.add_argument(
+        "--chunk-bytes", metavar="B", type=int, default=CHUNK_BYTES, help=f"size of a chunk (default: {CHUNK_BYTES})"
+    )
+    convert.set_defaults(run=convert_data)
+
+
+def convert_data(args: argparse.Namespace) -> int:
+    """`coordwise data convert`."""
+    options = {name: getattr(args, name) for name in ("target", "weight", "categorical", "chunk_bytes")}
+    try:
+        with _progress(os.path.basename(args.source)) as progress:
+            folder = convert(args.source, args.to, progress=progress, **options)
+    except KeyboardInterrupt:
+        partial = partial_of(Path(args.to).expanduser())
+        kept = f" {partial} keeps the chunks that are complete; the same command goes on from there."
+        _say(f"Interrupted.{kept if partial.exists() else ''}")
+        return 130
+    except ModuleNotFoundError as error:  # an extra that is not installed
+        _say(_sentence(error))
+        return 1
+    n, d = folder.shape
+    print(
+        f"{args.to}: {n:,} x {d:,}, {folder.nnz:,} entries, {folder.dtype} {folder.manifest.storage}, "
+        f"{len(folder)} chunk{'s' * (len(folder) > 1)}, {folder.bytes / 1e6:,.1f} MB"
+    )
+    return 0
 
 
 def list_data(args: argparse.Namespace) -> int:
@@ -124,11 +177,24 @@ def _progress(name: str) -> Iterator[Callable[[str, int, int | None], None]]:
         return
     try:
         from rich.console import Console
-        from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+        from rich.progress import (
+            BarColumn,
+            DownloadColumn,
+            Progress,
+            TextColumn,
+            TimeRemainingColumn,
+            TransferSpeedColumn,
+        )
     except ImportError:
         yield _plain_progress(name)
         return
-    columns = TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn()
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(name, total=None)
         stages: list[str] = []
@@ -144,13 +210,18 @@ def _progress(name: str) -> Iterator[Callable[[str, int, int | None], None]]:
 
 def _plain_progress(name: str) -> Callable[[str, int, int | None], None]:
     shown = [0.0]
+    first: dict[str, tuple[float, int]] = {}  # when a stage began, and how far it was then
 
     def show(stage: str, done: int, total: int | None) -> None:
         now = time.monotonic()
+        began, already = first.setdefault(stage, (now, done))
         if now - shown[0] >= 0.5:
             shown[0] = now
             of = f" of {total / 1e6:.1f}" if total else ""
-            print(f"{name}: {stage}, {done / 1e6:.1f}{of} MB", file=sys.stderr, flush=True)
+            left = (
+                f", {(now - began) * (total - done) / (done - already):.0f} s left" if total and done > already else ""
+            )
+            print(f"{name}: {stage}, {done / 1e6:.1f}{of} MB{left}", file=sys.stderr, flush=True)
 
     return show
 

@@ -134,7 +134,7 @@ class LocalWeights:
             promised = -math.log(max(rate, 1e-300)) / (BENT if shape.logistic else SHARE)
             begin = BEGIN + (CORNERS if shape.corners else 0.0)
             return look.rate > promised or look.left * (promised - look.rate) < begin * promised * look.rate
-        lengths = self.objective.rows.lengths
+        lengths = self.objective.lengths
         drawn = lengths.sum() if local is None else lengths[np.isfinite(local.weights)].sum()
         return bool(look.rate * drawn > SLOW * lengths.sum())
 

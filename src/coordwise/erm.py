@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import scipy.sparse as sp
 
+from coordwise.custom import CustomLoss, CustomPenalty, SeparablePenalty
+from coordwise.custom_terms import LossTerms, left_over
 from coordwise.kernels import Terms
 from coordwise.losses import Loss, get_loss
+from coordwise.mixtures import Mixture
 from coordwise.objectives import Local, Look, Objective, Sums, held_at_zero, over_outputs, targets
-from coordwise.penalties import ElasticNet, get_penalty
+from coordwise.penalties import ElasticNet, GroupL1, Penalty, get_penalty
 from coordwise.plane import Plane
 from coordwise.results import Certificate
 from coordwise.rows import Rows, as_matrix
 from coordwise.validation import FloatArray, check_array, check_labels, check_number, check_range
+from coordwise.varied import VariedTerms
 
 NEAR = 0.1  # of the largest |phi'|: how far a dual variable may be from the corner that it is put into
 
@@ -40,9 +45,12 @@ class ERM:
         Targets; -1 and +1 for classification losses. K columns are K problems sharing A.
     loss : str or Loss, default "squared"
         squared, l2l1, huber, absolute, quantile, logistic, squared_hinge, smooth_hinge, hinge, epsilon_insensitive,
-        squared_epsilon_insensitive; or an object from `coordwise.losses` with parameters of its own.
+        squared_epsilon_insensitive; or an object from `coordwise.losses` with parameters of its own; or a list of
+        those, `loss_codes` telling which of them each row has; or a `coordwise.losses.CustomLoss`.
     penalty : {"l2", "l1", "elastic_net"} or penalty object, default "l2"
-        (lam/2)|w|^2, lam |w|_1, or lam (l1_ratio |w|_1 + (1 - l1_ratio)/2 |w|^2).
+        (lam/2)|w|^2, lam |w|_1, or lam (l1_ratio |w|_1 + (1 - l1_ratio)/2 |w|^2); or an object from
+        `coordwise.penalties`, of which `GroupL1` has norms of groups of features, and a subclass of `CustomPenalty` any
+        formula.
     lam : float
         Weight of a penalty given by name, > 0.
     l1_ratio : float, optional
@@ -51,6 +59,9 @@ class ERM:
         Restrict w to w >= 0.
     sample_weight : array of shape (n,), optional
         Non-negative, not all zero.
+    loss_codes : array of int, shape (n,), optional
+        With a list of losses: row i has ``loss[loss_codes[i]]``. Labels are -1 and +1 on rows of classification losses.
+        Steps take one thread then.
 
     Raises
     ------
@@ -64,39 +75,46 @@ class ERM:
     >>> A = rng.standard_normal((50, 20)); b = rng.standard_normal(50)
     >>> problem = cw.ERM(A, b, loss="squared", penalty="l2", lam=0.1)
     >>> result = cw.solve(problem.dual(), tol=1e-9)
-    >>> bool(problem.gap(result.w, result.x) <= 1e-9 * problem.value(np.zeros(20)))
+    >>> bool(problem.gap(result.x, result.y) <= 1e-9 * problem.value(np.zeros(20)))
     True
     """
+
+    names: ClassVar[tuple[str, str]] = ("A", "b")  # in errors
 
     def __init__(
         self,
         A: Any,
         b: Any,
-        loss: str | Loss = "squared",
-        penalty: str | ElasticNet = "l2",
+        loss: str | Loss | CustomLoss | Sequence[str | Loss] = "squared",
+        penalty: str | Penalty | CustomPenalty = "l2",
         lam: float | None = None,
         *,
         l1_ratio: float | None = None,
         positive: bool = False,
         sample_weight: Any = None,
+        loss_codes: Any = None,
     ) -> None:
-        self.loss = get_loss(loss)
         self.penalty = get_penalty(penalty, lam, l1_ratio, positive)
-        self.A = as_matrix(A, "A")
+        self.A = as_matrix(A, self.names[0])
         self._rows: dict[str, Rows] = {}
         self.threads = 1  # for products with the data, and sums over them
         n, d = (int(length) for length in self.A.shape)
         self.n_samples, self.n_features = n, d
-        self.b, self.flat = targets(b, n, "rows of A")
-        if self.loss.classification:
-            check_labels("b", self.b, self.loss.name)
+        if isinstance(self.penalty, GroupL1):
+            self.penalty.check_features(d, f"columns of {self.names[0]}")
+        self.b, self.flat = targets(b, n, "rows of A", self.names[1])
+        self.loss = _loss_of(loss, loss_codes, n)
+        if isinstance(self.loss, Mixture):
+            self.loss.check_labels(self.names[1], self.b)
+        elif self.loss.classification:
+            check_labels(self.names[1], self.b, self.loss.name)
         self.sample_weight: FloatArray | None = None
         self.total = float(n)
         if sample_weight is not None:
             weight = check_array("sample_weight", sample_weight, (n,))
             if np.any(weight < 0) or not np.any(weight > 0):
                 raise ValueError("sample_weight must be non-negative with at least one positive entry.")
-            check_range("sample_weight", weight)
+            check_range("sample_weight", weight, low=1e-140, high=1e140)  # they are divided by their sum
             self.sample_weight, self.total = weight.copy(), float(weight.sum())
 
     def __repr__(self) -> str:
@@ -113,10 +131,10 @@ class ERM:
                 if given.copied and not known:  # one copy is enough
                     del self._rows[other]
             else:
-                self._rows[by] = Rows(self.A, by, threads=self.threads)
+                self._rows[by] = Rows(self.A, by, argument=self.names[0], threads=self.threads)
         return self._rows[by]
 
-    def _any_rows(self) -> tuple[Rows, bool]:
+    def any_rows(self) -> tuple[Rows, bool]:
         """Whichever direction is prepared already, or needs no copy, and whether it is by rows."""
         by_rows = "rows" in self._rows
         if not self._rows:
@@ -125,13 +143,13 @@ class ERM:
 
     def product(self, w: FloatArray) -> FloatArray:
         """A w for w of shape (d, K), unchecked."""
-        rows, by_rows = self._any_rows()
+        rows, by_rows = self.any_rows()
         w = np.ascontiguousarray(w)
         return rows.dots(w, self.threads) if by_rows else rows.combine(w, self.threads)
 
     def adjoint(self, y: FloatArray) -> FloatArray:
         """A'y for y of shape (n, K), unchecked."""
-        rows, by_rows = self._any_rows()
+        rows, by_rows = self.any_rows()
         y = np.ascontiguousarray(y)
         return rows.combine(y, self.threads) if by_rows else rows.dots(y, self.threads)
 
@@ -142,9 +160,21 @@ class ERM:
         return product
 
     @property
+    def frobenius2(self) -> float:
+        """sum_ij a_ij^2."""
+        return float(self.any_rows()[0].norms2().sum())
+
+    def reach(self, y: FloatArray) -> FloatArray:
+        """sum_i |y_i| |a_i| for y of shape (n, K), or a bound of it: how large sums in A'y may become on the way."""
+        rows, by_rows = self.any_rows()
+        if by_rows:
+            return np.sqrt(rows.norms2()) @ np.abs(y)
+        return np.sqrt(self.frobenius2) * np.linalg.norm(y, axis=0)
+
+    @property
     def terms(self) -> Terms:
         """(1/W) s_i phi(.; b_i) with their conjugates."""
-        return Terms(self.loss.shape, 1 / self.total, self.b, self.sample_weight, self.threads)
+        return self.loss.terms(1 / self.total, self.b, self.sample_weight, self.threads)
 
     def predict(self, w: Any) -> FloatArray:
         """A w, of shape (n,) or (n, K)."""
@@ -168,6 +198,9 @@ class ERM:
     def primal_point(self, y: Any) -> FloatArray:
         """The weights w = grad r*(-(1/W) A'y) that belong to dual variables y; the penalty needs an l2 part."""
         if self.penalty.l2 == 0:
+            if isinstance(self.penalty, GroupL1):
+                raise ValueError("penalty=GroupL1 without an l2 part gives no w for a y; solve the primal.")
+            _refuse_dual_of_custom(self.penalty)
             raise ValueError("penalty='l1' alone gives no w for a y; solve the primal, or smooth: dual(smoothing=...).")
         return self._shaped(self.penalty.conjugate_gradient(-self.moments(self._table("y", y, self.n_samples))))
 
@@ -191,8 +224,13 @@ class ERM:
     def primal(self, offset: Any = None) -> PrimalERM:
         """The primal objective over features: smooth losses, any penalty.
 
-        `offset` (a number, or one per output) is added to all predictions: a fixed intercept.
+        `offset` (a number, or one per output) is added to all predictions: a fixed intercept. Under a `GroupL1` penalty
+        coordinate descent takes the features of a group together, and there is one output.
         """
+        if isinstance(self.penalty, GroupL1):
+            from coordwise.group_erm import GroupERM  # which is a PrimalERM
+
+            return GroupERM(self, offset)
         return PrimalERM(self, offset)
 
     @property
@@ -210,6 +248,22 @@ class ERM:
         return float(values[0]) if self.flat else values
 
 
+def _refuse_dual_of_custom(penalty: Any) -> None:
+    if isinstance(penalty, SeparablePenalty):
+        raise ValueError(
+            f"penalty={penalty!r} is not known to be strongly convex, so its dual is not smooth. Use problem.primal(), "
+            "or set strong_convexity and define derivative_of_conjugate."
+        )
+
+
+def _loss_of(loss: Any, codes: Any, n: int) -> Any:
+    if isinstance(loss, (list, tuple)):
+        return Mixture(loss, codes, n)
+    if codes is not None:
+        raise ValueError("loss_codes is for a list of losses, as in loss=['squared', 'huber'].")
+    return get_loss(loss)
+
+
 class DualERM(Objective):
     """D(y) over the samples (equation 2.2): rows of A are coordinates, G(v) = r*(-v/W), h_i = (1/W) (s_i phi)^*.
 
@@ -223,9 +277,14 @@ class DualERM(Objective):
 
     def __init__(self, problem: ERM, smoothing: float | None = None) -> None:
         penalty = problem.penalty
+        if isinstance(penalty, GroupL1):
+            raise ValueError(
+                "penalty=GroupL1 ties features together, so its dual has no coordinate gradients that are cheap. Use "
+                "problem.primal(), with a smooth loss."
+            )
         self.smoothing_error: float | FloatArray | None = None
         if smoothing is not None:
-            if penalty.l2 > 0:
+            if penalty.l2 > 0 and not isinstance(penalty, SeparablePenalty):
                 raise ValueError(
                     "smoothing is for penalties without an l2 part; this one has one: leave smoothing out."
                 )
@@ -234,6 +293,7 @@ class DualERM(Objective):
             self.smoothing_error = problem._scalar(error)
             self.certificate_name = "duality gap of the smoothed problem"
         elif penalty.l2 == 0:
+            _refuse_dual_of_custom(penalty)
             at_zero = float(np.max(problem.value_at_zero))
             advice = 2e-3 * penalty.l1**2 / at_zero if at_zero > 0 else 1e-3
             raise ValueError(
@@ -245,10 +305,7 @@ class DualERM(Objective):
         self.outputs, self.flat = problem.b.shape[1], problem.flat
         self.coordinates = problem.terms
         n = problem.total
-        if penalty.l1 == 0 and not penalty.positive:
-            self.smooth = 1 / (penalty.l2 * n**2)
-        else:
-            self.smooth = Terms(penalty.dual_shape(n), 1.0, None, None)
+        self.smooth = 1 / (penalty.l2 * n**2) if penalty.quadratic else penalty.dual_terms(n)
         self._at_zero = problem.value_at_zero
 
     def certificate(self, image: FloatArray, sums: Sums) -> Certificate:
@@ -259,6 +316,8 @@ class DualERM(Objective):
             w = self.penalty.conjugate_gradient(-v)
             s = sums(-w / n)
             dual, primal = self.penalty.conjugate(-v), self.penalty.value(w)
+            if isinstance(self.penalty, SeparablePenalty):  # whose formulas may not fit
+                s["fenchel_young"] = s["fenchel_young"] + left_over(self.penalty.custom, w, -v)
         else:  # w = -v/l2, and r(w) = r*(-v)
             s = sums(v / (self.penalty.l2 * n))
             dual = primal = self.penalty.conjugate(v)
@@ -276,6 +335,8 @@ class DualERM(Objective):
     def local_curvature(self, look: Look, slack: float, doubt: float) -> Local | None:
         """Curvature of the conjugates near x, as `coordwise.curvature` describes; the least over all outputs."""
         problem, shape = self.problem, self.coordinates.shape
+        if isinstance(self.coordinates, VariedTerms):
+            return None
         given = problem.sample_weight
         s = np.ones(1) if given is None else np.where(given > 0, given, 1.0)
         t = -problem.total * look.g
@@ -347,17 +408,23 @@ class PrimalERM(Objective):
         self.problem, self.penalty = problem, problem.penalty
         self.rows = problem.rows("columns")
         self.outputs, self.flat = problem.b.shape[1], problem.flat
-        self.coordinates = Terms(problem.penalty.shape, 1.0, None, None)
+        self.coordinates = problem.penalty.terms()
         self._residual = loss.name == "squared" and problem.sample_weight is None  # the image is Aw - b, not Aw
         if self._residual:
             self.smooth, self.image0 = 1 / problem.total, -problem.b
         else:
             self.smooth = problem.terms
-        self._offset = np.broadcast_to(np.asarray(0.0 if offset is None else offset, np.float64), (self.outputs,))
+        given = check_array("offset", 0.0 if offset is None else offset)
+        if given.shape not in ((), (1,), (self.outputs,)):
+            raise ValueError(f"offset has shape {given.shape}; it must be a number, or one for each of the outputs.")
+        self._offset = np.broadcast_to(given, (self.outputs,))
         if offset is not None:
             self.image0 = self._offset + (np.zeros_like(problem.b) if self.image0 is None else self.image0)
         self._at_zero = problem.value_at_zero
         self._known, self._known_at = np.zeros((problem.n_samples, self.outputs)), np.zeros(self.outputs)
+        if isinstance(problem.terms, LossTerms) or isinstance(self.penalty, SeparablePenalty):  # which may be negative
+            none = np.zeros((problem.n_features, self.outputs))
+            self._known_at = problem.terms.conjugate(self._known) + self.penalty.conjugate(none)
         self.gap_power = gap_power(self.penalty)
 
     def learn(self, y: Any, value: Any) -> None:
@@ -377,18 +444,27 @@ class PrimalERM(Objective):
         s = sums(y / self.problem.total)
         losses = terms.value(t)
         value = losses + s["value"]
+        if isinstance(terms, LossTerms):  # whose formulas may not fit
+            s["fenchel_young"] = s["fenchel_young"] + terms.apart(t, y)
         least = np.maximum(value + self._known_at, 0)
         if self.penalty.l2 > 0:
             better = s["fenchel_young"] <= least
             gap = np.where(better, s["fenchel_young"], least)
             return Certificate(value, gap, self._at_zero, value, np.where(better, 1.0, np.nan))
-        share = shrink(self.penalty, s["lowest"], s["highest"])
+        share = self._share(s)
         # an offset c makes the losses phi(t + c), whose conjugates are phi*(y) - c y
         conjugates = terms.conjugate(share * y) - self._offset * share * y.sum(0) / self.problem.total
-        # P + D with D = (1/W) sum phi*(y) + r*(-(1/W) A'y); r* vanishes at the scaled point
+        # P + D with D = (1/W) sum phi*(y) + r*(-(1/W) A'y); r* of l1 vanishes at the scaled point
+        if isinstance(self.penalty, SeparablePenalty):
+            conjugates = conjugates + self.penalty.conjugate(-share * self.problem.moments(y))
         better = conjugates <= self._known_at
         gap = np.where(better, np.maximum(value + conjugates, 0), least)
         return Certificate(value, gap, self._at_zero, value, np.where(better, share, np.nan))
+
+    def _share(self, sums: dict[str, FloatArray]) -> FloatArray:
+        """The largest factor <= 1 that takes derivatives of the losses into the domain of the dual, without l2."""
+        assert not isinstance(self.penalty, GroupL1)
+        return shrink(self.penalty, sums["lowest"], sums["highest"])
 
     def dual_variables(self, x: FloatArray, image: FloatArray, certificate: Certificate) -> FloatArray:
         """Derivatives of the losses, scaled where the penalty is l1 alone, or what is known."""
@@ -399,25 +475,29 @@ class PrimalERM(Objective):
 
     def local_curvature(self, look: Look, slack: float, doubt: float) -> Local | None:
         """See `held_at_zero`."""
-        return held_at_zero(self, look, doubt)
+        return None if isinstance(self.coordinates, VariedTerms) else held_at_zero(self, look, doubt)
 
     def solution(self, image: FloatArray) -> None:
         """None: it is x itself."""
         return None
 
 
-def gap_power(penalty: ElasticNet) -> float:
+def gap_power(penalty: Penalty) -> float:
     """`Objective.gap_power` over features: gaps of scaled dual points are linear in y - y*, whose square P bounds."""
     return 1.0 if penalty.l2 > 0 else 0.5
 
 
-def shrink(penalty: ElasticNet, lowest: FloatArray, highest: FloatArray) -> FloatArray:
+def shrink(penalty: ElasticNet | SeparablePenalty, lowest: FloatArray, highest: FloatArray) -> FloatArray:
     """The largest factor <= 1 that takes moments in [lowest, highest] into |.| <= l1 (>= -l1 if w >= 0)."""
+    if isinstance(penalty, SeparablePenalty):
+        return penalty.shrink(lowest, highest)
     size = -lowest if penalty.positive else np.maximum(-lowest, highest)
     inside = penalty.l1 * (1 - 1e-13)  # so that the moments recomputed with other rounding still fit
     return np.where(size > inside, inside / np.where(size > 0, size, 1.0), 1.0)
 
 
-def feasible_share(penalty: ElasticNet, moments: FloatArray) -> FloatArray:
-    """The largest factor <= 1, per output, that takes moments (1/W) A'y into the domain of an l1 penalty's r*."""
+def feasible_share(penalty: Penalty, moments: FloatArray) -> FloatArray:
+    """The largest factor <= 1, per output, that takes moments (1/W) A'y into the domain of r*, without an l2 part."""
+    if isinstance(penalty, GroupL1):
+        return penalty.feasible_share(moments)
     return shrink(penalty, np.minimum(moments.min(0), 0), np.maximum(moments.max(0), 0))

@@ -184,6 +184,15 @@ class Terms:
         """argmin of every conjugate, phi'(0) (infinite where it has none)."""
         return self.subgradients(np.zeros((count, outputs)))
 
+    def sums(self, rows: Matrix, x: FloatArray, omega: FloatArray, threads: int = 1) -> dict[str, FloatArray]:
+        """`Matrix.sums` of the rows for these terms."""
+        return rows.sums(self, x, omega, threads)
+
+    @property
+    def smoothness(self) -> float | FloatArray:
+        """Lipschitz constants of the derivatives of scale * s_i phi."""
+        return self.scale / self.shape.curvature * (1.0 if self.weights is None else self.weights)
+
     def prox(self, i: int, k: int, rhs: float, kappa: float) -> float:
         """argmin over y of h(y) + kappa/2 y^2 - rhs y, with h = scale * (s_i phi)^* of output k."""
         center = 0.0 if self.centers is None else float(self.centers[i, k])
@@ -239,6 +248,15 @@ class Matrix:
         self._core.gram(weights, beside, threads, little, lost, out)
         return out, lost
 
+    def block_grams(
+        self, members: NDArray[np.uint32], weights: FloatArray | None = None, threads: int = 1
+    ) -> FloatArray:
+        """sum_j weights_j c_j c_j' for count x size coordinates, c_j being the entries at j of a block's b_i."""
+        count, size = members.shape
+        out = np.empty((count, size, size))
+        self._core.block_grams(members, weights, threads, out)
+        return out
+
     def transposed(self, threads: int = 1) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """Values, indices and starts of a sparse matrix by columns, entries in order."""
         entries, kind, index = len(self._arrays[0]), self._arrays[0].dtype, self._arrays[-1].dtype
@@ -288,6 +306,21 @@ class Plan:
     fold_below: float = 1e-60
 
 
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """Coordinates that a step takes together: block b has order[starts[b]:starts[b + 1]] (`core/blocks.hpp`).
+
+    Its term is kinks_b |x_b|_2 + feature_kink |x_b|_1 + quad/2 |x_b|^2 with the quad of the coordinates' shape.
+    """
+
+    starts: NDArray[np.uint32]
+    order: NDArray[np.uint32]
+    kinks: FloatArray
+    feature_kink: float
+
+
+MOST_IN_BLOCK = 64  # coordinates
+
 # Whether a run copies the rows next to their coordinates, and in which precision (`core/store.hpp`).
 NO_PACKING, PACK_AS_IT_IS, PACK_IN_SINGLE = range(3)
 CONSTANT, VANISHING, RECURRENT = range(3)
@@ -296,7 +329,8 @@ CONSTANT, VANISHING, RECURRENT = range(3)
 class Run:
     """Steps of a plan on G(Bx) + sum_i h_i(x_i), and the point they have reached; `smooth` as in `Objective`.
 
-    It begins at x0, whose image B x0 (plus image0) is computed unless it is `known`.
+    It begins at x0, whose image B x0 (plus image0) is computed unless it is `known`. With `blocks` of coordinates, the
+    plan's arrays, `cells` and `members` are theirs; such a run knows no sums.
     """
 
     def __init__(
@@ -315,6 +349,7 @@ class Run:
         minus_last: bool = False,
         threads: int = 1,
         pack: int = 0,
+        blocks: Blocks | None = None,
     ) -> None:
         self._matrix = matrix
         self._outputs, self.seed, self.packed = x0.shape[1], seed, pack != NO_PACKING
@@ -337,6 +372,10 @@ class Run:
             image0=image0,
             known=known,
             pack=pack,
+            block_starts=None if blocks is None else blocks.starts,
+            block_order=None if blocks is None else blocks.order,
+            block_kinks=None if blocks is None else blocks.kinks,
+            feature_kink=0.0 if blocks is None else blocks.feature_kink,
             **vars(plan),
         )
 
@@ -373,10 +412,10 @@ class Run:
         """Entries of B touched."""
         return int(self._core.entries)
 
-    def point(self) -> FloatArray:
-        """The current point, N x K."""
+    def point(self, *, inside: bool = True) -> FloatArray:
+        """The current point, N x K, put into the domain of the terms, or (not `inside`) as the images have it."""
         out = np.empty((self._matrix.count, self._outputs))
-        self._core.point(out)
+        self._core.point(out, inside)
         return out
 
     def image(self) -> FloatArray:
@@ -390,6 +429,80 @@ class Run:
         out = np.empty((self._outputs, len(SUMS)))
         self._core.certificate(omega if omega.any() else None, out, g)  # at 0, where most runs begin, without products
         return dict(zip(SUMS, out.T, strict=True))
+
+
+class FunctionRun:
+    """Steps of a plan on compiled functions; `reads` are places and starts, the matrix is B by columns.
+
+    Functions are given by (address, user data, whether they take it), and have to stay in memory. `step` of a plain
+    plan is 1/L here, with and without a prox.
+    """
+
+    def __init__(
+        self,
+        partial: tuple[int, int, bool],
+        prox: tuple[int, int, bool] | None,
+        plan: Plan,
+        *,
+        matrix: Matrix | None,
+        reads: tuple[NDArray[np.int64], NDArray[np.int64]] | None,
+        L: FloatArray,
+        x0: FloatArray,
+        cells: NDArray[np.uint32],
+        seed: int,
+    ) -> None:
+        constants = {name: value for name, value in vars(plan).items() if name not in ("prox", "move")}
+        self._count = len(L)
+        self._core = _core.start_functions(
+            partial=partial,
+            prox=prox,
+            matrix=None if matrix is None else matrix._core,
+            reads=reads,
+            L=L,
+            x0=x0,
+            cells=cells,
+            seed=seed,
+            **constants,
+        )
+
+    def advance(self, steps: int, seconds: float) -> None:
+        """Run so many steps, or so long (negative: no limit), without the GIL. Ctrl-C raises."""
+        self._core.run(steps, seconds)
+
+    @property
+    def steps(self) -> int:
+        """Steps taken."""
+        return int(self._core.steps)
+
+    def point(self) -> FloatArray:
+        """The current point."""
+        out = np.empty(self._count)
+        self._core.point(out)
+        return out
+
+    def error(self, x: FloatArray) -> float:
+        """`coordwise.minimize.Minimum.error` at x."""
+        return float(self._core.error(x))
+
+
+def start_mixed(matrix: Matrix, **problem: Any) -> Any:
+    """A run on terms that differ from place to place (`coordwise.varied`)."""
+    return _core.start_mixed(matrix=matrix._core, **problem)
+
+
+def capsule(given: Any) -> tuple[str, int, int]:
+    """Name, address and context of a capsule: signature, function and user data of a scipy.LowLevelCallable."""
+    return _core.capsule(given)
+
+
+def value_at(function: tuple[int, int, bool], x: FloatArray) -> float:
+    """A compiled function of (n, x) at x."""
+    return float(_core.value_at(function, x))
+
+
+def end_threads() -> None:
+    """Other threads in the core stay there from now on, since the interpreter ends (`core/bind/gil.hpp`)."""
+    _core.end_threads()
 
 
 def alias_cells(p: FloatArray) -> NDArray[np.uint32]:

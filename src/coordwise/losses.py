@@ -13,6 +13,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from coordwise.checking import check
+from coordwise.custom import CustomLoss
 from coordwise.kernels import Shape, Terms
 from coordwise.validation import FloatArray, check_choice, check_number
 
@@ -20,6 +22,7 @@ __all__ = [
     "L2L1",
     "LOSSES",
     "Absolute",
+    "CustomLoss",
     "EpsilonInsensitive",
     "Hinge",
     "Huber",
@@ -30,6 +33,7 @@ __all__ = [
     "Squared",
     "SquaredEpsilonInsensitive",
     "SquaredHinge",
+    "check",
     "get_loss",
 ]
 
@@ -61,6 +65,10 @@ class Loss:
         """Strong convexity of phi (0 if none)."""
         s = self.shape
         return 1 / s.quad if s.quad > 0 and s.differentiable else 0.0
+
+    def terms(self, scale: float, b: FloatArray, weights: FloatArray | None, threads: int) -> Terms:
+        """scale * s_i phi(.; b_i) with their conjugates, of many samples at once."""
+        return Terms(self.shape, scale, b, weights, threads)
 
     def domain(self, b: ArrayLike, weight: ArrayLike = 1.0) -> tuple[FloatArray, FloatArray]:
         """Ends of the interval on which the conjugate is finite."""
@@ -305,9 +313,11 @@ LOSSES: dict[str, type[Loss]] = {
 }
 
 
-def get_loss(loss: str | Loss) -> Loss:
+def get_loss(loss: Any) -> Any:
     """A loss by name with its default parameters, or the loss itself."""
-    return loss if isinstance(loss, Loss) else LOSSES[check_choice("loss", loss, LOSSES)]()
+    if isinstance(loss, type) and issubclass(loss, (Loss, CustomLoss)):
+        raise TypeError(f"loss is the class {loss.__name__}; make a loss of it: {loss.__name__}().")
+    return loss if isinstance(loss, (Loss, CustomLoss)) else LOSSES[check_choice("loss", loss, LOSSES)]()
 
 
 def _arrays(*values: Any) -> tuple[FloatArray, ...]:

@@ -4,9 +4,10 @@ Everything the library solves is, for each of K outputs,
 
     minimise over x in R^N    F(x) = G(Bx) + sum_i h_i(x_i),
 
-with B known by coordinate (b_i contiguous), G separable and smooth, h_i one-dimensional and convex. The coordinate
-gradient of the smooth part is <b_i, G'(v)> at v = Bx, its smoothness sum_j M_j b_ij^2 with G_j'' <= M_j.
-Fenchel duality gives one certificate for all of them: with omega = G'(v) and g_i = <b_i, omega>,
+with B known by coordinate (b_i contiguous), G separable and smooth, h_i one-dimensional and convex, or a function of a
+block of coordinates (`coordwise.group_erm`). The coordinate gradient of the smooth part is <b_i, G'(v)> at v = Bx, its
+smoothness sum_j M_j b_ij^2 with G_j'' <= M_j. Fenchel duality gives one certificate for all of them: with omega = G'(v)
+and g_i = <b_i, omega>,
 
     F(x) - min F  <=  sum_i [ h_i(x_i) + h_i*(-g_i) + x_i g_i ].
 """
@@ -21,11 +22,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from coordwise.kernels import Run, Shape, Terms
+from coordwise.kernels import Blocks, Run, Shape, Terms
 from coordwise.plane import Plane
 from coordwise.results import Certificate
 from coordwise.rows import Rows
 from coordwise.validation import FloatArray, check_array, check_number, check_range
+from coordwise.varied import VariedTerms
 
 __all__ = [
     "LeastSquares",
@@ -83,12 +85,14 @@ class Objective(ABC):
         Added to Bx before G is applied.
     minus_last : bool
         G(v) = (smooth/2) (|v|^2 - 2 v_last^2) instead: centred columns that are not stored so (`coordwise.fitting`).
+    blocks : Blocks or None
+        Coordinates that steps take together, with their terms; None: one at a time.
     outputs : int
         K.
     certificate_name : str
         What the gap is.
     threads : int
-        For products with all rows; `solve` sets it.
+        For products with all rows; `solve` works with a copy that has its own.
     """
 
     rows: Rows
@@ -96,10 +100,13 @@ class Objective(ABC):
     smooth: float | Terms | None
     image0: FloatArray | None = None
     minus_last = False
+    blocks: Blocks | None = None
     outputs: int
     flat: bool
     certificate_name: str
     threads = 1
+    packs = True  # whether runs may copy the rows beside the coordinates
+    strong: FloatArray | None = None  # G(Bx) is known to hold sum_i strong_i x_i^2/2 (`coordwise.regularized`)
     image_decides = False  # whether gap and solution come from the image alone, however the point came to it
     sigma_is_tight = True  # whether the terms' strong convexity is about all there is (else G may have far more)
     gap_power = 1.0  # the gap goes like this power of what the value has still to fall
@@ -114,12 +121,26 @@ class Objective(ABC):
         """The point the user wants, from the image; None if that is x itself."""
 
     def dual_variables(self, x: FloatArray, image: FloatArray, certificate: Certificate) -> FloatArray | None:
-        """The dual variables (n x K) that a certificate belongs to, of x with this image; None if there are none."""
+        """The dual variables (n x K) that a certificate belongs to, or multipliers, of x with this image, if any."""
         return None
 
     def __repr__(self) -> str:
         outputs = "" if self.flat else f", {self.outputs} outputs"
         return f"<{type(self).__name__}: {self.rows.count} coordinates{outputs}; {self.rows.storage}>"
+
+    @property
+    def count(self) -> int:
+        """Number of coordinates that steps draw from, or of blocks of them."""
+        return self.rows.count
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """Entries that a step touches, for each of them."""
+        return self.rows.lengths
+
+    def coordinates_of(self, drawn: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Which coordinates belong to some of those that are drawn."""
+        return drawn
 
     @property
     def curvature(self) -> FloatArray:
@@ -135,6 +156,8 @@ class Objective(ABC):
             norms *= self.smooth
             return np.maximum(norms, 0.0, out=norms)
         terms = self.smooth
+        if isinstance(terms, VariedTerms):
+            return self.rows.norms2(np.broadcast_to(terms.smoothness, self.rows.width).copy())
         norms = self.rows.norms2(terms.weights)
         norms *= terms.scale / terms.shape.curvature
         return norms
@@ -143,9 +166,11 @@ class Objective(ABC):
     def term_curvature(self) -> FloatArray:
         """quad/s_i: the largest curvature of h_i where it is differentiable, its strong convexity if it has one."""
         terms = self.coordinates
+        if isinstance(terms, VariedTerms):
+            return np.broadcast_to(terms.curvatures, self.rows.count)
         quad = 4.0 if terms.shape.logistic else terms.shape.quad
         if terms.weights is None:
-            return np.broadcast_to(terms.scale * quad, self.rows.count)
+            return np.broadcast_to(terms.scale * quad, self.count)
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(terms.weights > 0, terms.scale * quad / terms.weights, np.inf)
 
@@ -169,7 +194,7 @@ class Objective(ABC):
     def exact(self, x: FloatArray) -> tuple[FloatArray, Certificate]:
         """Image and certificate of x (N x K), computed from nothing but x."""
         image = self.image(x)
-        return image, self.certificate(image, lambda omega: self.rows.sums(self.coordinates, x, omega, self.threads))
+        return image, self.certificate(image, lambda omega: self.coordinates.sums(self.rows, x, omega, self.threads))
 
     def confirmed(self, x: FloatArray, image: FloatArray, found: Certificate) -> tuple[FloatArray, Certificate]:
         """`exact` for a run's point x, given the image that the run keeps, with its rounding, and what it certified."""
@@ -199,7 +224,9 @@ class Objective(ABC):
         try:
             x = check_array("x0", x0, (n,) if self.flat else (n, k)).reshape(n, k)
         except ValueError as error:
-            raise ValueError(f"{error} It is a point in coordinate space, such as a previous result's x.") from None
+            raise ValueError(
+                f"{error} It is a point in coordinate space, such as a previous result's `point`."
+            ) from None
         return self.coordinates.clip(x)
 
     def shaped(self, x: FloatArray) -> FloatArray:
@@ -238,9 +265,9 @@ class LinearSystem(Objective):
     """Ax = b by row action: minimise over y in R^m   (1/2) |A'y|^2 - <b, y>;   the solution is x = A'y (section 2).
 
     The certificate is the residual norm |b - Ax|; a run stops when |b - Ax| <= tol |b| for every right-hand side. The
-    system must have a solution, otherwise the objective is unbounded below: use `LeastSquares`. In a result, `w` is the
-    solution x (of smallest norm if there are several, from the default start) and `x` the multipliers y. With `center`
-    c the objective is (1/2) |A'y + c|^2 - <b, y>, x = A'y + c, and the solution is the one nearest to c.
+    system must have a solution, otherwise the objective is unbounded below: use `LeastSquares`. In a result, `x` is the
+    solution (of smallest norm if there are several, from the default start) and `y` the multipliers. With `center` c
+    the objective is (1/2) |A'y + c|^2 - <b, y>, x = A'y + c, and the solution is the one nearest to c.
 
     Parameters
     ----------
@@ -249,6 +276,8 @@ class LinearSystem(Objective):
     b : array of shape (m,) or (m, K)
     center : array of shape (n,) or (n, K), optional
         Zeros by default.
+    scale : array of shape (K,), optional
+        What tol is relative to; |b| by default.
 
     Raises
     ------
@@ -259,7 +288,7 @@ class LinearSystem(Objective):
     certificate_name = "residual norm"
     image_decides = True
 
-    def __init__(self, A: Any, b: Any, *, center: Any = None) -> None:
+    def __init__(self, A: Any, b: Any, *, center: Any = None, scale: FloatArray | None = None) -> None:
         self.rows = A if isinstance(A, Rows) else Rows(A, "rows")
         b, self.flat = targets(b, self.rows.count, "rows of A")
         self.outputs = b.shape[1]
@@ -268,7 +297,7 @@ class LinearSystem(Objective):
         if center is not None:
             n = self.rows.width
             self.image0 = check_array("center", center, (n,) if self.flat else (n, self.outputs)).reshape(n, -1).copy()
-        self.scale = np.sqrt(np.square(b).sum(0))
+        self.scale = np.sqrt(np.square(b).sum(0)) if scale is None else scale
 
     def inconsistent(self, tol: float) -> bool:
         """Whether the right-hand sides of zero rows alone are more than tol |b|."""
@@ -287,6 +316,10 @@ class LinearSystem(Objective):
         """The solution x = A'y."""
         return image
 
+    def dual_variables(self, x: FloatArray, image: FloatArray, certificate: Certificate) -> FloatArray:
+        """The multipliers y."""
+        return x
+
 
 class LeastSquares(Objective):
     """minimise over x in R^n   (1/2) |Ax - b|^2 + (damp^2/2) |x|^2   by column action.
@@ -300,12 +333,14 @@ class LeastSquares(Objective):
         Used in place if its columns are contiguous (CSC, Fortran order).
     b : array of shape (m,) or (m, K)
     damp : float, default 0
+    scale : array of shape (K,), optional
+        What tol is relative to; |A'b| by default.
     """
 
     certificate_name = "gradient norm"
     sigma_is_tight = False
 
-    def __init__(self, A: Any, b: Any, *, damp: float = 0.0) -> None:
+    def __init__(self, A: Any, b: Any, *, damp: float = 0.0, scale: FloatArray | None = None) -> None:
         self.rows = A if isinstance(A, Rows) else Rows(A, "columns")
         b, self.flat = targets(b, self.rows.width, "rows of A")
         self.outputs = b.shape[1]
@@ -313,7 +348,7 @@ class LeastSquares(Objective):
         self.smooth = 1.0
         self.image0 = -b
         self.coordinates = Terms(Shape(quad=self.damp**2), 1.0, None, None)
-        self.scale = np.sqrt(np.square(self.rows.dots(b)).sum(0))
+        self.scale = np.sqrt(np.square(self.rows.dots(b)).sum(0)) if scale is None else scale
 
     def certificate(self, image: FloatArray, sums: Sums) -> Certificate:
         """|A'(Ax - b) + damp^2 x| at image = Ax - b."""
@@ -341,6 +376,8 @@ class SymmetricSystem(Objective):
         A by rows or columns, if it has been checked already.
     symmetric : bool, default False
         Whether A is known to be symmetric, or to be looked at later (`check_symmetric`): that costs two products.
+    scale : array of shape (K,), optional
+        What tol is relative to; |b| by default.
 
     Raises
     ------
@@ -351,7 +388,15 @@ class SymmetricSystem(Objective):
     certificate_name = "residual norm"
     smooth = None
 
-    def __init__(self, A: Any, b: Any, *, rows: Rows | None = None, symmetric: bool = False) -> None:
+    def __init__(
+        self,
+        A: Any,
+        b: Any,
+        *,
+        rows: Rows | None = None,
+        symmetric: bool = False,
+        scale: FloatArray | None = None,
+    ) -> None:
         fortran = getattr(A, "format", None) == "csc" or (isinstance(A, np.ndarray) and A.flags.f_contiguous)
         self.rows = Rows(A, "columns" if fortran else "rows") if rows is None else rows
         n = self.rows.count
@@ -360,7 +405,7 @@ class SymmetricSystem(Objective):
         b, self.flat = targets(b, n, "rows of A")
         self.outputs = b.shape[1]
         self.coordinates = Terms(Shape(), 1.0, -b, None)
-        self.scale = np.sqrt(np.square(b).sum(0))
+        self.scale = np.sqrt(np.square(b).sum(0)) if scale is None else scale
         if not symmetric:
             self.check_symmetric()
         self._diagonal: FloatArray = np.array((A if hasattr(A, "diagonal") else np.asarray(A)).diagonal(), float)
@@ -409,15 +454,16 @@ class SymmetricSystem(Objective):
         return None
 
 
-def targets(b: Any, count: int, what: str) -> tuple[FloatArray, bool]:
+def targets(b: Any, count: int, what: str, argument: str = "b") -> tuple[FloatArray, bool]:
     """b as (count, K), and whether it was one-dimensional."""
-    array = check_array("b", b)
+    array = check_array(argument, b)
     if array.ndim not in (1, 2) or array.shape[0] != count:
         raise ValueError(
-            f"b has shape {array.shape}; with {count} {what} it must have shape ({count},) or ({count}, K)."
+            f"{argument} has shape {array.shape}; with {count} {what} it must have shape ({count},) or ({count}, K)."
         )
     if array.ndim == 2 and array.shape[1] == 0:
-        raise ValueError("b has no columns; give at least one output.")
-    check_range("b", array)
-    array = array.copy()  # the caller may change his
-    return (array[:, None] if array.ndim == 1 else array), array.ndim == 1
+        raise ValueError(f"{argument} has no columns; give at least one output.")
+    columns = array[:, None] if array.ndim == 1 else array
+    for k, column in enumerate(columns.T):
+        check_range(argument if columns.shape[1] == 1 else f"{argument}[:, {k}]", column)
+    return columns.copy(), array.ndim == 1  # the caller may change his

@@ -1,4 +1,4 @@
-"""Penalties r(w): l1 and l2 norms, together or alone, with or without the constraint w >= 0."""
+"""Penalties r(w): l1 and l2 norms, together or alone, with or without the constraint w >= 0; by name, or as objects."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from coordwise.kernels import Shape
+from coordwise.custom import CustomPenalty, SeparablePenalty
+from coordwise.group_penalties import GroupL1
+from coordwise.kernels import Shape, Terms
 from coordwise.validation import FloatArray, check_choice, check_number
 
-__all__ = ["L1", "L2", "PENALTIES", "ElasticNet", "get_penalty"]
+__all__ = ["L1", "L2", "PENALTIES", "CustomPenalty", "ElasticNet", "GroupL1", "Penalty", "get_penalty"]
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,19 @@ class ElasticNet:
             raise TypeError(f"positive must be True or False, not {type(self.positive).__name__}.")
         if self.l1 == 0 and self.l2 == 0:
             raise ValueError("the penalty is zero (l1=0 and l2=0); give a positive l1 or l2.")
+
+    @property
+    def quadratic(self) -> bool:
+        """Whether r is (l2/2) |w|^2."""
+        return self.l1 == 0 and not self.positive
+
+    def terms(self) -> Terms:
+        """The terms of the coordinates of a primal."""
+        return Terms(self.shape, 1.0, None, None)
+
+    def dual_terms(self, n: float) -> Terms:
+        """r*(-v/n) as a function of v (l2 > 0)."""
+        return Terms(self.dual_shape(n), 1.0, None, None)
 
     @property
     def shape(self) -> Shape:
@@ -98,12 +113,17 @@ class L1(ElasticNet):
         return f"L1(lam={self.l1!r}{', positive=True' * self.positive})"
 
 
+Penalty = ElasticNet | GroupL1 | SeparablePenalty
 PENALTIES = ("l2", "l1", "elastic_net")
 
 
-def get_penalty(penalty: str | ElasticNet, lam: float | None, l1_ratio: float | None, positive: bool) -> ElasticNet:
+def get_penalty(
+    penalty: str | Penalty | CustomPenalty, lam: float | None, l1_ratio: float | None, positive: bool
+) -> Penalty:
     """A penalty by name: l2 and l1 with weight lam; elastic_net as lam (l1_ratio |w|_1 + (1 - l1_ratio)/2 |w|^2)."""
-    if isinstance(penalty, ElasticNet):
+    if isinstance(penalty, CustomPenalty):
+        penalty = SeparablePenalty(penalty)
+    if isinstance(penalty, Penalty):
         if lam is not None or l1_ratio is not None or positive:
             raise ValueError("lam, l1_ratio and positive belong to a penalty given by name; this one is an object.")
         return penalty

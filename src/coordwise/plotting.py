@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from coordwise.extras import require
 from coordwise.results import Result
 from coordwise.validation import FloatArray, check_choice, check_number
 
@@ -19,7 +20,16 @@ __all__ = ["Band", "draw_bands", "few_log_ticks", "plot_convergence"]
 # Okabe and Ito's colours, which colour-blind readers can tell apart, each with a dash of its own for grey prints.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#7F7F7F")
 _DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1.5, 1.2)), (0, (6, 1.5, 1.5, 1.5)), (0, (3, 1)), "-", "--", ":")
-_FIXED = {"NU_ACDM": 0, "ACDM": 1, "APCG*": 2, "APCG": 2, "RCDM": 3, "Kaczmarz": 3}
+_FIXED = {
+    "NU_ACDM": 0,
+    "ACDM": 1,
+    "ACDM, tight constants": 4,
+    "ACDM sampling in Algorithm 2, unpublished": 4,
+    "APCG*": 2,
+    "APCG": 2,
+    "RCDM": 3,
+    "Kaczmarz": 3,
+}
 
 
 @dataclass(frozen=True)
@@ -86,6 +96,7 @@ def plot_convergence(
         raise ValueError(f"y={y!r} is drawn as a distance; give minimum=..., the value to subtract.")
     below = 0.0 if y == "gap" else check_number("minimum", minimum)
     if ax is None:
+        require("matplotlib", extra="plot", wanted_by="coordwise.plotting")
         import matplotlib.pyplot as plt
 
         _, ax = plt.subplots(layout="constrained")

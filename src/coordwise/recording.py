@@ -14,7 +14,7 @@ from coordwise.ending import Ending, Found
 from coordwise.kernels import NO_LIMIT, Run
 from coordwise.objectives import Look, Objective
 from coordwise.pace import Pace
-from coordwise.results import Certificate, History, Result, Status
+from coordwise.results import Certificate, Constants, History, Result, Status
 from coordwise.rows import Rows
 from coordwise.schedules import Schedule
 from coordwise.starting import start
@@ -22,11 +22,12 @@ from coordwise.validation import FloatArray
 
 MANY = 8  # passes of a run after which packed rows have made up for the packing
 SHORT = 1.5  # of the error's logarithm: what a run without a known rate is expected to take so many passes for
+OUTSIDE = 1e-12  # of the largest coordinate: how far rounding alone leads a run out of its domain
 ROUNDING = 1e-13  # of a value: what its sums may be off by
 RECORD, RARE = 1e6, 4.0  # entries of sparse rows that take as long as a record does at least; and passes between two
 DENSE = 0.2  # what an entry of a dense row takes, in those
 
-__all__ = ["Log", "Progress", "says_stop", "worth_recording"]
+__all__ = ["Log", "Progress", "says_stop", "start_of", "worth_recording"]
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ class Log:
         self._point: FloatArray | None = None
         self.errors: list[tuple[float, float]] = []  # (passes, error)
         self.best: FloatArray | None = None
-        self.best_error = math.inf
+        self.best_errors: FloatArray
         self.restarts, self.restarted, self.period = 0, 0.0, 0.0
         self.pace = Pace(schedule.constants.rate_per_pass or 1.0)
         count, outputs = objective.rows.count, objective.outputs
@@ -101,7 +102,7 @@ class Log:
     def passes(self) -> float:
         """Entries touched / nnz; iterations / N for a matrix without entries."""
         if self.objective.rows.nnz == 0:
-            return self.iterations / self.objective.rows.count
+            return self.iterations / self.objective.count
         return self.entries / self.objective.rows.nnz
 
     @property
@@ -232,14 +233,15 @@ class Log:
             spacing = min(spacing, max(1.05 * self.folds_left(self.errors[-1][1]) / rate, least))
         return spacing
 
-    def advance(self, max_passes: float, seconds_left: float) -> None:
-        """Steps up to the next record."""
+    def advance(self, max_passes: float, max_iterations: float, seconds_left: float) -> None:
+        """Steps up to the next record, or to a limit."""
         spacing = min(self.spacing(), max_passes - self.passes)
         rows = self.objective.rows
         entries = max(math.ceil(spacing * rows.nnz), 1) if rows.nnz else NO_LIMIT
         # Rows without entries would not end a run that counts entries only.
-        per_pass = max(4 * self.schedule.constants.iterations_per_pass, 4 * rows.count) if rows.nnz else rows.count
-        steps = min(max(math.ceil(spacing * per_pass), 1), NO_LIMIT)
+        count = self.objective.count
+        per_pass = max(4 * self.schedule.constants.iterations_per_pass, 4 * count) if rows.nnz else count
+        steps = int(min(max(math.ceil(spacing * per_pass), 1), max_iterations - self.iterations, NO_LIMIT))
         self._point = None
         begun = time.perf_counter()
         if self.passes - self.synced >= self.resync_every:
@@ -259,15 +261,34 @@ class Log:
         self.synced = self.passes
 
     def record(self, known: Certificate | None = None) -> None:
-        """Certificate, unless it is known, and history at the current point; the best point so far is kept."""
+        """Certificate, unless it is known, and history at the current point; the best of every output is kept."""
         with np.errstate(over="ignore", invalid="ignore"):
-            self.current = c = self.objective.certify_run(self.run, self.g) if known is None else known
+            self.current = c = self._certified() if known is None else known
             error = c.error
         self.errors.append((self.passes, error))
         self.append(c)
         self.ending.see(self)
-        if self.best is None or error < self.best_error:
-            self.best, self.best_error = self.point, error
+        if self.best is None:
+            self.best, self.best_errors = self.point, c.errors
+        elif (better := c.errors < self.best_errors).any():
+            self.best = self.point if better.all() else np.where(better, self.point, self.best)
+            self.best_errors = np.minimum(self.best_errors, c.errors)
+
+    def _certified(self) -> Certificate:
+        """At the current point, from the images of the run, unless these belong to a point outside of the domain.
+
+        On logistic losses, momentum that is kept when the weights change may lead there.
+        """
+        found = self.objective.certify_run(self.run, self.g)
+        if (
+            self.schedule.plan.accelerated
+            and self.schedule.renew is not None
+            and self.objective.coordinates.shape.logistic
+        ):
+            beyond = np.abs(self.run.point(inside=False) - self.point).max()
+            if beyond > OUTSIDE * np.abs(self.point).max():
+                return self.objective.certify(self.point)
+        return found
 
     def append(self, c: Certificate) -> None:
         """A row of the history."""
@@ -299,27 +320,72 @@ class Log:
         objective = self.objective
         assert self.best is not None
         found = self.ending.found or Found(self.best, *objective.exact(self.best))
-        x, certificate = found.x, found.certificate
-        w = objective.solution(found.image) if found.w is None else found.w
-        y = objective.dual_variables(x, found.image, certificate)
-        columns = [np.array(column) for column in zip(*self.rows, strict=True)]
-        if objective.flat:
-            columns = [column[:, 0] if column.ndim == 2 else column for column in columns]
-        return Result(
-            x=objective.shaped(x),
-            w=objective.shaped(x if w is None else w),
-            value=objective.scalar(certificate.value),
-            gap=objective.scalar(certificate.gap),
-            primal=objective.scalar(certificate.primal),
-            scale=objective.scalar(certificate.scale),
-            status=status,
-            iterations=self.iterations,
-            passes=self.passes,
-            seconds=self.seconds,
-            history=History(*columns),
+        return result_of(
+            objective,
+            found,
+            status,
+            work=(self.iterations, self.passes, self.seconds),
+            rows=self.rows,
             constants=self.schedule.constants,
             method=self.schedule.description,
-            certificate=objective.certificate_name,
             storage=self.storage(),
-            y=None if y is None else objective.shaped(y),
+            last=self.run.point(),
         )
+
+
+def start_of(objective: Objective, x: FloatArray, method: str, begun: float) -> Result:
+    """The result of a run that Ctrl-C ended before its first step, at its start x."""
+    found = Found(x, *objective.exact(x))
+    c, work = found.certificate, (0, 0.0, time.perf_counter() - begun)
+    return result_of(
+        objective,
+        found,
+        Status.INTERRUPTED,
+        work=work,
+        rows=[(*work, c.value, c.gap, c.primal, 0)],
+        constants=Constants(math.nan, math.nan, math.nan, math.nan, math.nan),  # not known yet
+        method=method,
+        storage=objective.rows.storage,
+        last=x,
+    )
+
+
+def result_of(
+    objective: Objective,
+    found: Found,
+    status: Status,
+    *,
+    work: tuple[int, float, float],
+    rows: list[tuple[Any, ...]],
+    constants: Constants,
+    method: str,
+    storage: str,
+    last: FloatArray,
+) -> Result:
+    """A point as a `Result`, with the work (iterations, passes, seconds), the records and the last point of its run."""
+    x, certificate = found.x, found.certificate
+    w = objective.solution(found.image) if found.w is None else found.w
+    y = objective.dual_variables(x, found.image, certificate)
+    columns = [np.array(column) for column in zip(*rows, strict=True)]
+    if objective.flat:
+        columns = [column[:, 0] if column.ndim == 2 else column for column in columns]
+    iterations, passes, seconds = work
+    return Result(
+        x=objective.shaped(x if w is None else w),
+        point=objective.shaped(x),
+        last=objective.shaped(last),
+        value=objective.scalar(certificate.value),
+        gap=objective.scalar(certificate.gap),
+        primal=objective.scalar(certificate.primal),
+        scale=objective.scalar(certificate.scale),
+        status=status,
+        iterations=iterations,
+        passes=passes,
+        seconds=seconds,
+        history=History(*columns),
+        constants=constants,
+        method=method,
+        certificate=objective.certificate_name,
+        storage=storage,
+        y=None if y is None else objective.shaped(y),
+    )

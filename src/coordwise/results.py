@@ -16,6 +16,7 @@ class Status(enum.StrEnum):
 
     CONVERGED = "converged"
     MAX_PASSES = "max_passes"
+    MAX_ITERATIONS = "max_iterations"
     TIME_LIMIT = "time_limit"
     STOPPED = "stopped"
     INTERRUPTED = "interrupted"
@@ -33,15 +34,17 @@ _HELP = {
     Status.CONVERGED: "The stopping inequality holds at the returned point.",
     Status.MAX_PASSES: "The limit on passes came first; raise it or loosen tol. Stronger regularisation converges "
     "faster; a linear system without a solution never does (use LeastSquares).",
+    Status.MAX_ITERATIONS: "The number of steps that was asked for has been taken; `last` is the point after them.",
     Status.TIME_LIMIT: "The time limit came first; raise it or loosen tol. Stronger regularisation converges faster; a "
     "linear system without a solution never does (use LeastSquares).",
     Status.STOPPED: "The callback asked to stop.",
-    Status.INTERRUPTED: "Interrupted (Ctrl-C); the best point so far is returned.",
+    Status.INTERRUPTED: "Ctrl-C ended the run; this is the best point so far.",
     Status.DIVERGED: "The certificate left the range of floating-point numbers; the best point so far is returned. "
     "Rescale A and b.",
     Status.INCONSISTENT: "The system has no solution to this tolerance (a zero row with a non-zero right-hand side, "
     "equations that contradict each other). Use LeastSquares, or coordwise.linalg.lstsq.",
-    Status.STALLED: "Rounding keeps the certificate from falling further; loosen the tolerance, or rescale A.",
+    Status.STALLED: "The certificate no longer falls, because of rounding or of a bad condition; loosen the tolerance, "
+    "or rescale A.",
 }
 
 
@@ -66,11 +69,16 @@ class Certificate:
         return bool(np.all(self.gap <= np.where(self.scale > 0, tol * self.scale, tol**2)))
 
     @cached_property
-    def error(self) -> float:
-        """The largest gap / scale over the outputs (nan counts as inf); outputs of scale 0 count with their gap."""
+    def errors(self) -> FloatArray:
+        """gap / scale of every output (nan counts as inf); outputs of scale 0 count with their gap."""
         with np.errstate(invalid="ignore"):
             ratio = self.gap / np.where(self.scale > 0, self.scale, 1.0)
-        return float(np.max(np.where(np.isnan(ratio), np.inf, ratio)))
+        return np.where(np.isnan(ratio), np.inf, ratio)
+
+    @property
+    def error(self) -> float:
+        """The largest of `errors`."""
+        return float(np.max(self.errors))
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +106,7 @@ class History:
 
 @dataclass(frozen=True)
 class Constants:
-    """The quantities of the theory that a run used; None where a method has no such thing.
+    """The quantities of the theory that a run used, of groups where steps take groups; None where a method has none.
 
     `rate_per_pass` is the factor by which theory bounds the error of one pass, (1 - tau)^(iterations per pass) for the
     accelerated strongly convex methods. `speedup` is sqrt(n sum_i L_i/w_i) / sum_i sqrt(L_i/w_i): Table 2.
@@ -124,13 +132,19 @@ class Result:
     Attributes
     ----------
     x : ndarray
-        The point in coordinate space: dual variables, or weights for a primal objective.
-    w : ndarray
-        What the user came for: the weights of a model, the solution of a system.
+        What was asked for: the weights of a model, the solution of a system. `w` is another name of it.
     y : ndarray or None
-        For empirical risk minimisation, the dual variables that `gap` belongs to: x itself for a dual run.
+        The dual variables that `gap` belongs to (empirical risk minimisation), or the multipliers, x = A'y
+        (`LinearSystem`); None where there are none.
+    point : ndarray
+        The same point in the coordinates of the run, as `coordwise.solve` takes it for ``x0``: y for a dual objective
+        and for `LinearSystem`, x for a primal one, `LeastSquares` and `SymmetricSystem`, and where `coordwise.linalg`
+        took another way than coordinate steps.
+    last : ndarray
+        Where the steps ended, in the coordinates of `point`: y_T of the algorithms after T = `iterations` steps. It may
+        differ from `point`, the best point that was recorded. Where `coordwise.linalg` took another way it is `point`.
     value : float or ndarray of shape (K,)
-        Objective at x: D(y) for a dual run, P(w) for a primal one.
+        Objective at `point`: D(y) for a dual run, P(w) for a primal one.
     gap : float or ndarray of shape (K,)
         The certified quantity that stopping looks at; `certificate` names it.
     primal : float or ndarray of shape (K,)
@@ -154,7 +168,8 @@ class Result:
     """
 
     x: FloatArray
-    w: FloatArray
+    point: FloatArray = field(repr=False)
+    last: FloatArray = field(repr=False)
     value: float | FloatArray
     gap: float | FloatArray
     primal: float | FloatArray
@@ -170,6 +185,11 @@ class Result:
     storage: str = field(repr=False)
     notes: tuple[str, ...] = ()
     y: FloatArray | None = field(default=None, repr=False)
+
+    @property
+    def w(self) -> FloatArray:
+        """`x`, by the name that the weights of a model have."""
+        return self.x
 
     @property
     def converged(self) -> bool:
@@ -191,5 +211,5 @@ class Result:
         )
 
     def __repr__(self) -> str:
-        shape = "x".join(map(str, self.w.shape))
-        return f"<coordwise Result, w of shape {shape}, {self.method}; {self.message}>"
+        shape = "x".join(map(str, self.x.shape))
+        return f"<coordwise Result, x of shape {shape}, {self.method}; {self.message}>"

@@ -18,7 +18,7 @@ from coordwise.kernels import (
     inspect_sparse,
     survey,
 )
-from coordwise.validation import LARGEST, SMALLEST, FloatArray, check_range, check_unmasked
+from coordwise.validation import LARGEST, SMALLEST, FloatArray, check_range, check_unmasked, remedy
 
 LARGEST_PACKED = 2**35  # bytes; more is not copied for speed
 WIDE = 64  # rows from where BLAS has their norms sooner than the core
@@ -202,7 +202,7 @@ def _usable(values: NDArray[Any], argument: str, reasons: list[str]) -> NDArray[
 
 def _check_kind(dtype: np.dtype[Any], argument: str) -> None:
     if dtype.kind not in "biuf":
-        raise TypeError(f"{argument} must hold real numbers, not dtype {dtype}; convert it to float64.")
+        raise TypeError(f"{argument} must hold real numbers, not dtype {dtype}; {remedy(dtype)}")
 
 
 def _check_finite(values: NDArray[Any], norms2: FloatArray, width: int, argument: str) -> None:

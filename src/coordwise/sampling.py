@@ -5,9 +5,9 @@ one 64-bit word, a function of (s, k) alone:
 
     word(k) = splitmix64(s + (k + 1) * 0x9e3779b97f4a7c15)
 
-For a distribution p over N coordinates, word * N = cell * 2^64 + fraction; the index is `cell` if the upper 32 bits of
-the fraction lie below the cell's threshold, else the cell's alias. For random permutations, epoch e uses draws
-eN .. eN + N - 1: position j of 0..N-1 is swapped with position j + floor(word * (N - j) / 2^64).
+For a distribution p over N coordinates (or blocks of them), word * N = cell * 2^64 + fraction; the index is `cell` if
+the upper 32 bits of the fraction lie below the cell's threshold, else the cell's alias. For random permutations, epoch
+e uses draws eN .. eN + N - 1: position j of 0..N-1 is swapped with position j + floor(word * (N - j) / 2^64).
 """
 
 from __future__ import annotations

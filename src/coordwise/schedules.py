@@ -1,4 +1,4 @@
-"""Schedules: what a method comes down to on one objective, and the three recursions methods are made of.
+"""Schedules: what a method comes down to on one objective, and the recursions methods are made of.
 
 The accelerated methods share one recursion (linear coupling). With a distribution p, norm weights w_i > 0 and sigma the
 strong convexity in |x|_w^2 = sum_i w_i x_i^2,
@@ -33,9 +33,11 @@ from coordwise.validation import FloatArray
 __all__ = [
     "Schedule",
     "Split",
+    "acdm_theta",
     "at_least_mean",
     "constants_of",
     "distribution",
+    "estimate_sequence",
     "inverse",
     "not_strongly_convex",
     "optimal",
@@ -89,6 +91,7 @@ class Split:
     base: FloatArray | None  # with a proximal step that f shares: the curvature of G alone
     move: FloatArray | None
     active: NDArray[np.bool_]
+    strong: FloatArray | None = None  # f holds sum_i strong_i x_i^2/2 beside the terms (`Objective.strong`)
 
     @classmethod
     def of(cls, objective: Objective, *, move: bool = True) -> Split:
@@ -103,16 +106,20 @@ class Split:
         prox, base, moved = not shape.differentiable, None, None
         if not prox:
             L += curved
-        elif move:
+        elif move and objective.strong is None:
             base, moved, L = L, own, L + own
         _check_scales(L)
-        return cls(prox, L, own, base, moved, L > 0)
+        return cls(prox, L, own, base, moved, L > 0, objective.strong)
 
     def sigma(self, weights: FloatArray) -> float:
-        """min_i own_i / w_i over the active coordinates: strong convexity of the terms in the norm |.|_w."""
-        if not self.own.any():
+        """min_i own_i / w_i over the active coordinates: strong convexity of the terms in the norm |.|_w.
+
+        Where f holds squares that are not the terms', theirs.
+        """
+        curved = self.own if self.strong is None else self.strong
+        if not curved.any() or not self.active.any():
             return 0.0
-        return float(np.min(self.of_active(self.own) / self.of_active(weights))) if self.active.any() else 0.0
+        return float(np.min(self.of_active(curved) / self.of_active(weights)))
 
     def of_active(self, values: FloatArray) -> FloatArray:
         """The active coordinates' part of an array, without a copy if that is all of it."""
@@ -184,6 +191,17 @@ def at_least_mean(split: Split, beta: float) -> FloatArray:
     return share / share.sum()
 
 
+def acdm_theta(L: FloatArray, beta: float, *, proved: bool) -> float:
+    """Theta of ACDM as published: n S, or n R^2/S with R = sum_i max(L_i^(1-beta), S/n) where it is `proved`."""
+    if len(L) == 0:
+        return 1.0
+    most = float(L.max()) ** (1 - beta)
+    share = (L / L.max()) ** (1 - beta)
+    S = float(share.sum())
+    R = float(np.maximum(share, S / len(L)).sum()) if proved else S
+    return len(L) * R * R / S * most
+
+
 def raised(p: FloatArray, active: NDArray[np.bool_]) -> FloatArray:
     """No p_i below half of uniform: the proximal ns form starts at tau_0 = min_i p_i, which a short row would ruin."""
     higher = np.where(active, np.maximum(p, 0.5 / max(int(active.sum()), 1)), 0.0)
@@ -216,8 +234,8 @@ def promised(objective: Objective, split: Split, weights: FloatArray) -> float:
 
 def steps_per_pass(objective: Objective, p: FloatArray) -> float:
     """How many steps touch as many entries as there are, on average."""
-    per_step = float(np.dot(p, objective.rows.lengths))
-    return objective.rows.nnz / per_step if per_step > 0 else float(objective.rows.count)
+    per_step = float(np.dot(p, objective.lengths))
+    return objective.rows.nnz / per_step if per_step > 0 else float(objective.count)
 
 
 def feasible(tau: float, lowest: float) -> float:
@@ -248,6 +266,41 @@ def strongly_convex(
     return Schedule(plan, kernels.alias_cells(p), ~split.active, constants, method.describe(sigma=sigma))
 
 
+def estimate_sequence(
+    method: Described,
+    objective: Objective,
+    split: Split,
+    weights: FloatArray,
+    p: FloatArray,
+    sigma: float,
+    Theta: float,
+) -> Schedule:
+    """The recursion of ACDM and APCG for any p and w: y = (x + theta v)/(1 + theta), v drifts by theta.
+
+    theta = sqrt(sigma/Theta); with a proximal step at most min_i p_i, so that x stays in the domain. A rate of
+    1 - theta is promised where Theta >= max_i L_i/(w_i p_i^2).
+    """
+    theta = min(math.sqrt(sigma / Theta), 0.99)  # 1, for a single coordinate, would leave no momentum to divide by
+    if split.prox and split.active.any():
+        theta = min(theta, float(split.of_active(p).min()))
+    plan = Plan(
+        accelerated=True,
+        prox=split.prox,
+        step=inverse(p) if split.prox else inverse(split.L),
+        theta=inverse(p * weights),
+        move=split.move,
+        tau=theta / (1 + theta),
+        drift=theta,
+        theta_scale=theta / sigma,
+        couple=theta,
+    )
+    proved = sigma / theta**2 >= largest_theta(split, weights, p) * (1 - 1e-12)
+    constants = constants_of(
+        objective, split, p, weights, sigma=sigma, tau=theta, Theta=Theta, contraction=1 - theta if proved else None
+    )
+    return Schedule(plan, kernels.alias_cells(p), ~split.active, constants, method.describe(sigma=sigma))
+
+
 def not_strongly_convex(
     method: Described,
     objective: Objective,
@@ -255,9 +308,10 @@ def not_strongly_convex(
     weights: FloatArray,
     p: FloatArray,
     restarts: bool = False,
+    slow_start: bool = False,
     **found: object,
 ) -> Schedule:
-    """Algorithm 2 for any p and w, with its proximal form."""
+    """Algorithm 2 for any p and w, with its proximal form, whose tau_0 = min_i p_i `slow_start` asks for anyway."""
     Theta = largest_theta(split, weights, p)
     lowest = float(split.of_active(p).min()) if split.active.any() else 1.0
     plan = Plan(
@@ -265,8 +319,8 @@ def not_strongly_convex(
         prox=split.prox,
         step=inverse(p) if split.prox else inverse(split.L),
         theta=inverse(p * weights),
-        rule=kernels.RECURRENT if split.prox else kernels.VANISHING,
-        tau=lowest if split.prox else 1.0,
+        rule=kernels.RECURRENT if split.prox or slow_start else kernels.VANISHING,
+        tau=lowest if split.prox or slow_start else 1.0,
         theta_scale=1 / Theta,
     )
     constants = constants_of(objective, split, p, weights, Theta=Theta)

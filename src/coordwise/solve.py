@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import time
 from collections.abc import Callable
@@ -9,15 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from coordwise.methods import Method, get_method
+from coordwise.interrupts import Interrupted
+from coordwise.methods import NUACDM, Method, get_method
 from coordwise.objectives import LinearSystem, Objective
-from coordwise.recording import Log, Progress, says_stop
+from coordwise.recording import Log, Progress, says_stop, start_of
+from coordwise.regularized import Regularized
 from coordwise.restarts import Restarts
 from coordwise.results import Result, Status
 from coordwise.starting import settle, start
 from coordwise.validation import check_callable, check_count, check_number, seed_of
 
-__all__ = ["solve"]
+__all__ = ["interrupted", "solve"]
 
 
 def solve(
@@ -26,6 +29,7 @@ def solve(
     *,
     tol: float = 1e-8,
     max_passes: float = 1000,
+    max_iterations: int | None = None,
     time_limit: float | None = None,
     random_state: Any = 0,
     x0: Any = None,
@@ -47,16 +51,19 @@ def solve(
         ``SymmetricSystem(A, b)``.
     method : str or Method, default "auto"
         auto, nu_acdm, nu_acdm_ns, acdm, acdm_ns, apcg, approx, rcdm, kaczmarz, sdca; or an object such as
-        ``NUACDM(beta=0.5)``.
+        ``NUACDM(beta=0.5)``, or ``Regularized(ACDM())`` where there is no strong convexity.
     tol : float, default 1e-8
     max_passes : float, default 1000
         Limit on entries touched / nnz(A).
+    max_iterations : int, optional
+        Limit on steps. With ``tol=0`` a run takes exactly so many (unless ``max_passes`` or ``time_limit`` come first,
+        or its certificate is exactly 0), and ``Result.last`` is the y_T of the algorithms.
     time_limit : float, optional
         Limit on seconds of wall time, measuring included.
     random_state : int, Generator, RandomState or None, default 0
         Same seed, same result, bit for bit, on one machine; None draws a fresh seed.
     x0 : array of shape (N,) or (N, K), optional
-        Start in coordinate space, a previous ``Result.x`` for instance. Zeros by default; moved into the domain.
+        Start in coordinate space, a previous ``Result.point`` for instance. Zeros by default; moved into the domain.
     callback : callable, optional
         Called with a `Progress` at every record; return True to stop.
     record_every : float, default 1.0
@@ -73,13 +80,14 @@ def solve(
     Returns
     -------
     Result
-        With the last point if it converged, else the best point recorded. Ctrl-C ends the run with status
-        "interrupted" and the best point so far.
+        Where it converged, or else the best point recorded.
 
     Raises
     ------
     TypeError, ValueError
         Naming the argument, what was wrong and what would work; a method that needs what the objective lacks says so.
+    Interrupted
+        On Ctrl-C: a KeyboardInterrupt with the best point so far, a `Result`, as its `result`.
     """
     if not isinstance(objective, Objective):
         hint = "; call .dual() or .primal() on it first" if hasattr(objective, "dual") else ""
@@ -87,6 +95,7 @@ def solve(
         raise TypeError(f"objective must be a coordwise objective, not {type(objective).__name__}{hint}.")
     tol = check_number("tol", tol, low=0)
     max_passes = check_number("max_passes", max_passes, low=0, strictly=True, infinite=True)
+    most = np.inf if max_iterations is None else check_count("max_iterations", max_iterations)
     limit = np.inf if time_limit is None else check_number("time_limit", time_limit, low=0, infinite=True)
     every = check_number("record_every", record_every, low=0, strictly=True)
     growth = check_number("record_growth", record_growth, low=0)
@@ -95,38 +104,67 @@ def solve(
     seed = seed_of(random_state)
 
     begun = time.perf_counter()
+    objective = copy.copy(objective)  # the caller's stays as it is
     objective.threads = threads
-    schedule = get_method(method).schedule(objective)
-    x = objective.start(x0)
-    settle(objective, schedule, x)
-    run = start(objective, schedule, seed, x, threads)
-    schedule = schedule.without_arrays()  # the run has taken over x and the arrays
-    del x
-    log = Log(objective, schedule, run, tol=tol, every=every, growth=growth, begun=begun, threads=threads)
-    restarts = Restarts()
-    status = Status.INCONSISTENT if isinstance(objective, LinearSystem) and objective.inconsistent(tol) else None
+    inconsistent = isinstance(objective, LinearSystem) and objective.inconsistent(tol)
+    if isinstance(method, Regularized) and not inconsistent:
+        return method.solve(
+            objective,
+            solve,
+            tol=tol,
+            max_passes=max_passes,
+            max_iterations=max_iterations,
+            time_limit=None if np.isinf(limit) else limit,
+            random_state=seed,
+            x0=x0,
+            callback=callback,
+            record_every=every,
+            record_growth=growth,
+            n_jobs=n_jobs,
+        )
+    log: Log | None = None
     try:
+        chosen = NUACDM() if isinstance(method, Regularized) else get_method(method)
+        schedule = chosen.schedule(objective)
+        x = objective.start(x0)
+        settle(objective, schedule, x)
+        run = start(objective, schedule, seed, x, threads)
+        schedule = schedule.without_arrays()  # the run has taken over x and the arrays
+        del x
+        log = Log(objective, schedule, run, tol=tol, every=every, growth=growth, begun=begun, threads=threads)
+        restarts = Restarts()
+        status = Status.INCONSISTENT if inconsistent else None
         log.record(objective.at_start if x0 is None else None)
         while status is None:
             asked = callback is not None and says_stop(callback(log.progress()))
             late = log.elapsed >= limit
-            if log.ending.met(log, last=late or log.passes >= max_passes):
+            over = log.passes >= max_passes or log.iterations >= most
+            if log.ending.met(log, last=late or over):
                 status = Status.CONVERGED
             elif not np.isfinite(log.current.error):
                 status = Status.DIVERGED
             elif asked:
                 status = Status.STOPPED
-            elif log.passes >= max_passes:
-                status = Status.MAX_PASSES
+            elif over:
+                status = Status.MAX_PASSES if log.passes >= max_passes else Status.MAX_ITERATIONS
             elif late:
                 status = Status.TIME_LIMIT
             else:
                 if log.schedule.restarts and restarts.due(log.current.error, log.rising):
                     log.restart()
                 log.adapt()
-                log.advance(max_passes, limit - log.elapsed)
+                log.advance(max_passes, most, limit - log.elapsed)
                 log.record()
+        return log.result(status)
     except KeyboardInterrupt:
-        status = Status.INTERRUPTED
-        log.record()
-    return log.result(status)
+        if log is None:
+            result = start_of(objective, objective.start(x0), str(method), begun)
+        else:
+            log.record()
+            result = log.result(Status.INTERRUPTED)
+        raise interrupted(result) from None
+
+
+def interrupted(result: Result) -> Interrupted:
+    """What Ctrl-C raises where a `Result` is as far as a call came."""
+    return Interrupted.at(result, result.certificate, result.gap, f"{result.passes:.1f} passes")

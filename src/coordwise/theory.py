@@ -63,14 +63,15 @@ def iterations(
     With `sigma` (strong convexity in the L_beta norm), to a relative error epsilon:
         rcdm  S_{1-beta}/sigma log(1/epsilon);   acdm  sqrt(n S_{1-beta}/sigma) log(1/epsilon);
         apcg  n/sqrt(sigma) log(1/epsilon), beta = 1;   nu_acdm  S_{(1-beta)/2}/sqrt(sigma) log(1/epsilon).
-    With `distance` |x_0 - x*| in the L_beta norm instead, to an absolute error epsilon:
+    With `distance` |x_0 - x*| in the L_beta norm instead, to f(x) - min f <= epsilon, an absolute error in units of f:
         rcdm  S_{1-beta} distance^2/epsilon;   acdm  sqrt(n S_{1-beta}/epsilon) log(1/epsilon) distance;
         apcg  n/sqrt(epsilon) distance, beta = 1;   nu_acdm  S_{(1-beta)/2}/sqrt(epsilon) distance.
 
     Raises
     ------
     ValueError
-        Unless exactly one of `sigma` and `distance` is given; for apcg with beta other than 1.
+        Unless exactly one of `sigma` and `distance` is given; for apcg with beta other than 1; for epsilon above 1
+        where the count has the factor log(1/epsilon).
     """
     method = check_choice("method", method, METHODS)
     beta = check_number("beta", beta, low=0, high=1)
@@ -80,6 +81,11 @@ def iterations(
         raise ValueError("apcg has a bound for beta=1 only; pass beta=1 with sigma or distance in the L_1 norm.")
     if (sigma is None) == (distance is None):
         raise ValueError("give either sigma (strongly convex) or distance (not strongly convex).")
+    if epsilon > 1 and (sigma is not None or method == "acdm"):
+        raise ValueError(
+            f"epsilon={epsilon:g} is out of range; it must be > 0 and <= 1, since the count is a multiple of "
+            "log(1/epsilon)."
+        )
     half, full = S(L, (1 - beta) / 2), S(L, 1 - beta)
     plain = full if method == "rcdm" else None
     accelerated = {"acdm": math.sqrt(len(L) * full), "apcg": float(len(L)), "nu_acdm": half}

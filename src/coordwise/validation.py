@@ -62,7 +62,7 @@ def check_array(
         raise TypeError(f"{argument} must be an array of real numbers ({error}).") from None
     if given.dtype.kind not in "biuf":  # strings and complex numbers would convert, and say nothing
         found = type(value).__name__ if given.ndim == 0 else f"dtype {given.dtype}"
-        raise TypeError(f"{argument} must be an array of real numbers, not {found}; convert it to float64.")
+        raise TypeError(f"{argument} must be an array of real numbers, not {found}; {remedy(given.dtype)}")
     check_unmasked(argument, value)
     with np.errstate(over="ignore"):  # a long double too large becomes infinite, which is refused below
         array: FloatArray = np.ascontiguousarray(given, dtype=np.float64).reshape(given.shape)
@@ -77,16 +77,23 @@ def check_array(
     return array
 
 
-SMALLEST, LARGEST = 1e-140, 1e140  # squares and their sums stay within floating point
+def remedy(dtype: np.dtype[Any]) -> str:
+    """What to do with entries that are no real numbers."""
+    if dtype.kind == "c":
+        return "pass the real and the imaginary parts as separate real rows or columns, or the part that is meant."
+    return "convert it to float64."
 
 
-def check_range(argument: str, largest: float | FloatArray) -> None:
-    """Refuse numbers (an array, or the largest modulus of one) whose squares leave the range of floating point."""
+SMALLEST, LARGEST = 1e-40, 1e40  # squares of gradients, with the fourth power of A, stay within floating point
+
+
+def check_range(argument: str, largest: float | FloatArray, *, low: float = SMALLEST, high: float = LARGEST) -> None:
+    """Refuse numbers (an array, or the largest modulus of one) that are 0 or infinite in products of a few of them."""
     most = max(float(np.max(largest)), -float(np.min(largest))) if np.size(largest) else 0.0
-    if most > 0 and not SMALLEST <= most <= LARGEST:
+    if most > 0 and not low <= most <= high:
         raise ValueError(
-            f"{argument} has entries of size {most:.3g}, whose squares leave the range of floating point; rescale it "
-            f"(multiply it by {1 / most:.1g}, say)."
+            f"{argument} has entries of size {most:.3g}, products of which leave the range of floating point; rescale "
+            f"it so that the largest is between {low:g} and {high:g} (divide it by {most:.1g}, say)."
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,10 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from coordwise.datasets import CATALOGUE, load, load_file
+from coordwise.interrupts import Interrupted
 
 if TYPE_CHECKING:
     from coordwise.bench.peers import Peer
     from coordwise.bench.problems import Data, Problem
+    from coordwise.bench.race import Rules
     from coordwise.bench.rows import Row
 
 __all__ = ["OwnData", "add_bench"]
@@ -90,70 +93,102 @@ class OwnData:
         """See `coordwise.bench.worker.Ground`."""
         from coordwise.bench.peers import PEERS
 
-        words = [word.lower() for word in self.words]
-        return [p for p in PEERS if p.ours or not words or any(word in p.name.lower() for word in words)]
+        chosen = {word: [p for p in PEERS if word.lower() in p.name.lower()] for word in self.words}
+        if unknown := [word for word, found in chosen.items() if not found]:
+            known = ", ".join(peer.name for peer in PEERS)
+            raise ValueError(f"--only {' '.join(unknown)}: no solver has this in its name. Known: {known}.")
+        return [p for p in PEERS if p.ours or not self.words or any(p in found for found in chosen.values())]
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; returns its exit code."""
     if importlib.util.find_spec("sklearn") is None:
-        return _refuse("coordwise bench needs scikit-learn: pip install coordwise[sklearn].")
-    from coordwise.bench.race import Rules, race
-    from coordwise.bench.report import advice, skipped_lines, solver_table
-    from coordwise.bench.rows import Row
+        return _refuse('coordwise bench needs scikit-learn: pip install "coordwise[sklearn]".')
+    from coordwise.bench.race import race
     from coordwise.bench.worker import Worker
 
     try:
-        scale, weight = next(
-            (name, value) for name in ("lam", "lam_n", "lam_max") if (value := getattr(arguments, name)) is not None
-        )
-        goals = tuple(sorted(arguments.goals, reverse=True))
-        if not all(1e-10 <= goal < 1 for goal in goals):
-            raise ValueError("--goals must lie between 1e-10 and 1.")
-        if not 0 < arguments.limit < 1e6:
-            raise ValueError(f"--limit {arguments.limit:g} is out of range; it must be > 0.")
-        if arguments.threads < 1:
-            raise ValueError(f"--threads {arguments.threads} is out of range; it must be >= 1.")
-        named = arguments.data if arguments.data in CATALOGUE else Path(arguments.data).name
-        row = Row(
-            named,
-            arguments.loss,
-            arguments.penalty,
-            weight,
-            scale,
-            arguments.l1_ratio,
-            arguments.intercept,
-        )
-        ground = OwnData(arguments.data, tuple(arguments.only or ()))
+        rules, row, ground = _asked(arguments)
         problem = ground.problem(row)
-        out = None if arguments.json is None else open(arguments.json, "w", encoding="utf-8")  # noqa: SIM115
     except (OSError, ValueError, TypeError) as error:
-        text = " ".join(str(error).split())
-        for name, option in (
-            ("lam_n=", "--lam-n "),
-            ("lam_max=", "--lam-max "),
-            ("lam=", "--lam "),
-            ("l1_ratio=", "--l1-ratio "),
-        ):
-            text = text.replace(name, option)
-        return _refuse(text if text.endswith(".") else f"{text}.")
+        return _refuse(_in_words_of_options(error))
     print(f"{row.title}: {problem.n:,} x {problem.d:,}, {problem.data.nnz:,} entries")
     print(f"minimise P = {problem.statement.formula}", flush=True)
-    rules = Rules(goals, arguments.limit, threads=arguments.threads)
-    try:
-        with Worker(ground, arguments.threads) as worker:
+    with Worker(ground, rules.threads) as worker:
+        try:
             result = race(worker, row, rules)
-        if out is not None:
-            json.dump(result, out, indent=1, ensure_ascii=False)
-            out.write("\n")
-    finally:
-        if out is not None:
-            out.close()
+        except Interrupted as stop:
+            _show(stop.result, arguments.json)
+            print("Interrupted: the table has what was measured until then.", file=sys.stderr, flush=True)
+            return 130
+    _show(result, arguments.json)
+    return 0
+
+
+def _asked(arguments: argparse.Namespace) -> tuple[Rules, Row, OwnData]:
+    """What the command line asks for, checked."""
+    from coordwise.bench.race import Rules
+    from coordwise.bench.rows import Row
+
+    scale, weight = next(
+        (name, value) for name in ("lam", "lam_n", "lam_max") if (value := getattr(arguments, name)) is not None
+    )
+    goals = tuple(sorted(arguments.goals, reverse=True))
+    if not all(1e-10 <= goal < 1 for goal in goals):
+        raise ValueError("--goals must lie between 1e-10 and 1.")
+    if not 0 < arguments.limit < 1e6:
+        raise ValueError(f"--limit {arguments.limit:g} is out of range; it must be > 0.")
+    most = 4 * (os.cpu_count() or 1)  # more have been seen to make libraries fail
+    if not 1 <= arguments.threads <= most:
+        raise ValueError(
+            f"--threads {arguments.threads} is out of range; it must be >= 1 and at most {most}, four for each of "
+            "this machine's processors."
+        )
+    if arguments.json is not None:
+        _check_writable(Path(arguments.json))
+    named = arguments.data if arguments.data in CATALOGUE else Path(arguments.data).name
+    row = Row(named, arguments.loss, arguments.penalty, weight, scale, arguments.l1_ratio, arguments.intercept)
+    ground = OwnData(arguments.data, tuple(arguments.only or ()))
+    ground.peers()
+    return Rules(goals, arguments.limit, threads=arguments.threads), row, ground
+
+
+def _in_words_of_options(error: BaseException) -> str:
+    """A refusal in one line, which names options as they are typed."""
+    text = " ".join(str(error).split())
+    for name, option in (
+        ("lam_n=", "--lam-n "),
+        ("lam_max=", "--lam-max "),
+        ("lam=", "--lam "),
+        ("l1_ratio=", "--l1-ratio "),
+    ):
+        text = text.replace(name, option)
+    return text if text.endswith(".") else f"{text}."
+
+
+def _show(result: dict[str, Any], file: str | None) -> None:
+    """Print what was measured, and write it to a file that is never seen half written."""
+    from coordwise.bench.report import advice, skipped_lines, solver_table
+    from coordwise.experiments.store import write_whole
+
+    if file is not None:
+        content = (json.dumps(result, indent=1, ensure_ascii=False) + "\n").encode()
+        if Path(file).exists() and not Path(file).is_file():  # a pipe or a terminal
+            Path(file).write_bytes(content)
+        else:
+            write_whole(Path(file), content)
     print(f"\n{solver_table(result)}\n")
     for line in skipped_lines(result):
         print(f"left out: {line}")
     print(f"\n{advice(result)}", flush=True)
-    return 0
+
+
+def _check_writable(file: Path) -> None:
+    """Refuse a file that cannot be written before anything is measured."""
+    if file.is_dir():
+        raise ValueError(f"--json {file} is a folder; name a file in it.")
+    if not os.access(file if file.exists() else file.parent, os.W_OK):
+        raise ValueError(f"--json {file} cannot be written; name a file in a folder that exists and may be written to.")
 
 
 def _refuse(sentence: str) -> int:

@@ -13,6 +13,7 @@ import numpy as np
 from coordwise.bench.rows import Row
 from coordwise.bench.runner import STALLED, Optimum, Runner, Trial
 from coordwise.bench.worker import Crashed, Field, Measured, Overdue, Refused, Worker
+from coordwise.interrupts import Interrupted
 
 __all__ = ["Rules", "race"]
 
@@ -118,8 +119,7 @@ class _Race:
         elif last >= self.rules.limit or runner.spent + last > SWEEP * self.rules.limit:
             runner.finish(f"not reached in a call of {last:.2g} s, nor time for a longer one")
         elif last > self._cut(runner):
-            best, who = min((self._best(), "another peer"), (self._best(ours=True), "coordwise"))
-            runner.finish(f"given up: a call took {last:.2g} s, and {who} was there in {best:.2g} s")
+            runner.finish(f"given up: a call took {last:.2g} s, {self._lead()}")
         elif time.monotonic() > self.deadline and not (runner.entrant.ours and last <= self._even()):
             runner.finish(f"not reached when the row's time was up, after {runner.spent:.2g} s")
         if runner.ended:
@@ -136,6 +136,11 @@ class _Race:
             if runner.entrant.ours == ours and (trial := self.reached(runner, self.rules.goals[goal])) is not None
         ]
         return min(times, default=np.inf)
+
+    def _lead(self) -> str:
+        """Why less than the whole limit was given: who needed how much less."""
+        best, who = min((self._best(), "another peer"), (self._best(ours=True), "coordwise"))
+        return f"and {who} was there in {best:.2g} s" if np.isfinite(best) else "and the row's time was up"
 
     def _fair(self) -> float:
         """Seconds that a first call is given at least."""
@@ -172,7 +177,8 @@ class _Race:
             runner.longest = max(runner.longest, timeout if runner.trials else COLD * timeout)
             runner.tried = timeout
             if timeout >= most:
-                runner.finish(f"ended after {timeout:.2g} s in a call with tol={tol:g}")
+                ended = f"ended after {timeout:.2g} s in a call with tol={tol:g}"
+                runner.finish(ended if timeout >= self.rules.limit else f"{ended}, {self._lead()}")
             return
         except (Crashed, Refused) as error:
             runner.finish(f"failed: {error}", exhausted=True)
@@ -352,6 +358,12 @@ def race(
     -------
     dict
         Plain values: the problem, every solver's calls, who was left out and why, and the verdicts.
+
+    Raises
+    ------
+    Interrupted
+        On Ctrl-C while solvers are measured: a KeyboardInterrupt with the same dict, of what was measured until then,
+        as its `result`.
     """
     at = worker.enter(row)
     begun = time.monotonic()
@@ -367,12 +379,19 @@ def race(
     spent = time.monotonic() - begun
     seconds = np.inf if row_limit is None else max(row_limit - spent, row_limit / 2)
     run = _Race(worker, rules, at, optimum, seconds, order)
+    interrupted = False
     if contested:
-        run.sweep()
-        run.refine()
-        run.repeat()
+        try:
+            run.sweep()
+            run.refine()
+            run.repeat()
+        except KeyboardInterrupt:
+            interrupted = True
     if keep is not None and np.isfinite(optimum.best):
         keep(at, optimum)
     about = {"row": row.spec(), "key": row.key, "title": row.title, "task": row.task, "rules": asdict(rules)}
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
-    return about | run.result() | {"contested": contested, "elapsed": time.monotonic() - begun, "load": load}
+    measured = about | run.result() | {"contested": contested, "elapsed": time.monotonic() - begun, "load": load}
+    if interrupted:
+        raise Interrupted("Ctrl-C ended the comparison; `result` of this exception has what was measured.", measured)
+    return measured

@@ -86,7 +86,7 @@ def skipped_lines(result: Mapping[str, Any]) -> list[str]:
 def advice(result: Mapping[str, Any]) -> str:
     """Which solver to use for a row, in a sentence or two."""
     if not result["contested"]:
-        return "No other library here can state this problem: coordwise is the only choice."
+        return "No other installed library states this problem (the reasons are above): coordwise is the only choice."
     verdict = result["goals"][-1]
     if verdict["ours"] is None and verdict["peer"] is None:
         verdict = result["goals"][0]

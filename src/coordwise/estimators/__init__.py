@@ -8,9 +8,10 @@ beta : float in [0, 1], default=None
     Norm of the method's analysis, for methods that have one.
 strategy : str, default="auto"
     How the problem is solved: "dual", "primal", "working_set" (coordinates are samples, or features, or features some
-    at a time), "gram", "newton", "interior" (dense Gram matrices of the features), "krylov" (Krylov spaces, for ridge
-    regression) or "semismooth" (Newton steps over all features, for squared hinges and the like). A ValueError says why
-    one does not apply, and which ones do.
+    at a time), "gram", "newton", "interior" (dense Gram matrices of the features), "newton_cg" (Newton's method by
+    conjugate gradients: products with the data alone), "krylov" (Krylov spaces, for ridge regression) or "semismooth"
+    (Newton steps over all features, for squared hinges and the like). A ValueError says why one does not apply, and
+    which ones do.
 time_limit : float, default=None
     Seconds.
 verbose : int, default=0
@@ -23,13 +24,17 @@ n_jobs : int, default=None
     estimators that end in CV. -1 is all processors, -2 all but one.
 
 Ridge, Lasso, ElasticNet and L2L1Regressor have ``path(X, y, alphas)``: the models for a grid of alphas.
-LogisticRegression has ``path(X, y, Cs)``.
+LogisticRegression has ``path(X, y, Cs)``. ``Ridge.partial_fit(X, y)`` takes samples in batches.
 
 RidgeCV, RidgeClassifierCV, LassoCV, ElasticNetCV and LogisticRegressionCV choose their parameters by cross-validation,
 and fit all samples with them; what a fit leaves behind is of that last one. A ConvergenceWarning counts the fits of
-folds that did not reach tol. Ctrl-C ends all of them and raises KeyboardInterrupt.
+folds that did not reach tol.
 
-After a fit: coef_, intercept_, n_iter_ (passes, rounded up), n_features_in_, feature_names_in_, classes_, and
+Ctrl-C raises `coordwise.Interrupted`, a KeyboardInterrupt, so that loops and searches around a fit end as well. The
+estimator has its attributes, those of the best point so far, before that is raised.
+
+After a fit: coef_, intercept_, n_iter_ (passes, rounded up; as in scikit-learn an array of one entry for
+LogisticRegression), n_features_in_, feature_names_in_, classes_, and
 
 dual_gap_ : float or ndarray
     The duality gap at the solution, one per output; at most tol times the objective at zero. Otherwise a
@@ -41,6 +46,10 @@ strategy_ : str
 result_ : Fit
     With the dual variables, and the results of the single runs.
 """
+
+from coordwise.extras import require
+
+require("sklearn", extra="sklearn", wanted_by="coordwise.estimators")
 
 from coordwise.estimators.alpha_path import Path
 from coordwise.estimators.elastic_net import ElasticNet, Lasso

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numbers
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -22,13 +23,28 @@ from coordwise.estimators.warn import warn
 from coordwise.fitting.dual import with_column
 from coordwise.fitting.fit import Fit, fit
 from coordwise.fitting.model import Candidate, LinearModel
+from coordwise.fitting.offsets import Offsets, near_zero
 from coordwise.fitting.strategies import STRATEGIES
+from coordwise.interrupts import Interrupted
 from coordwise.losses import Loss
 from coordwise.methods import ACDM, NUACDM, RCDM, ACDMns, Method, NUACDMns, get_method
 from coordwise.penalties import ElasticNet
+from coordwise.results import Status
 from coordwise.validation import FloatArray
 
-__all__ = ["CONSTRAINTS", "Linear", "method_of", "threads_of", "weights_of", "with_callbacks"]
+__all__ = [
+    "CONSTRAINTS",
+    "Data",
+    "Linear",
+    "joined",
+    "method_of",
+    "narrowed",
+    "nothing",
+    "one_by_one",
+    "threads_of",
+    "weights_of",
+    "with_callbacks",
+]
 
 CONSTRAINTS: dict[str, list[Any]] = {
     "fit_intercept": ["boolean"],
@@ -55,60 +71,72 @@ class Linear(callback_support(), BaseEstimator):  # type: ignore[misc]
         loss: Loss,
         penalty: ElasticNet,
         sample_weight: FloatArray | None,
+        watch: Watch,
         *,
         intercept: bool,
         start: Candidate | None = None,
-        time_limit: float | None = None,
-        watch: Watch | None = None,
+        level: FloatArray | None = None,
     ) -> Fit:
-        """Fit all columns of `targets` (n x K) at once.
+        """Fit all columns of `targets` (n x K) at once, from which `level` was taken off.
 
         A finite `intercept_scaling` makes the intercept the weight of a constant feature, penalised as the others.
         """
-        scaling = getattr(self, "intercept_scaling", np.inf)
-        if intercept and np.isfinite(scaling):
-            found = self._fit_model(
-                with_column(X, float(scaling)),
-                targets,
-                loss,
-                penalty,
-                sample_weight,
-                intercept=False,
-                time_limit=time_limit,
-                watch=watch,
-            )
-            return replace(found, w=found.w[:-1], c=found.w[-1] * float(scaling))
-        model = LinearModel(ERM(X, targets, loss=loss, penalty=penalty, sample_weight=sample_weight), intercept)
-        return self._run(model, start=start, time_limit=time_limit, watch=watch)
+        scaling = self._scaling
+        if not intercept or np.isinf(scaling):
+            problem = Data(X, targets, loss=loss, penalty=penalty, sample_weight=sample_weight)
+            return self._run(LinearModel(problem, intercept, level), watch, start=start)
 
-    def _run(
-        self,
-        model: LinearModel,
-        *,
-        start: Candidate | None = None,
-        time_limit: float | None = None,
-        watch: Watch | None = None,
-    ) -> Fit:
+        def split(found: Fit) -> Fit:
+            return replace(found, w=found.w[:-1], c=found.w[-1] * scaling)
+
+        column = with_column(X, scaling)
+        try:
+            return split(self._fit_model(column, targets, loss, penalty, sample_weight, watch, intercept=False))
+        except Interrupted as stop:
+            raise split(stop.result).interruption from None
+
+    @property
+    def _scaling(self) -> float:
+        """Of the constant feature whose weight is the intercept; inf if that is free."""
+        return float(getattr(self, "intercept_scaling", np.inf))
+
+    def _near_zero(
+        self, X: Any, targets: FloatArray, weights: FloatArray | None, loss: Loss
+    ) -> tuple[Any, FloatArray, Offsets]:
+        """The data moved near 0, where an intercept allows it; what is found of them is moved back at the end."""
+        if self.fit_intercept and np.isinf(self._scaling):
+            return near_zero(X, targets, weights, loss)
+        return X, targets, Offsets.none()
+
+    def _run(self, model: LinearModel, watch: Watch, *, start: Candidate | None = None) -> Fit:
         """Fit a model with the estimator's options."""
-        options = self._options() | ({} if time_limit is None else {"time_limit": time_limit})
         return fit(
             model,
             random_state=self._seed(),
             start=start,
             callback=watch,
             n_jobs=threads_of(self.n_jobs),
-            **options,
+            **self._options(watch.left()),
         )
+
+    def _attempt(self, solve: Callable[[], list[Fit]], nothing: Callable[[], Fit]) -> tuple[list[Fit], bool]:
+        """What `solve` returns, or what Ctrl-C has left of it (`nothing` if it came early); and whether it did."""
+        try:
+            return solve(), False
+        except KeyboardInterrupt as stop:
+            left = stop.result if isinstance(stop, Interrupted) else None
+            fits = [left] if isinstance(left, Fit) else left if isinstance(left, list) else []
+            return (fits if fits and all(isinstance(one, Fit) for one in fits) else [nothing()]), True
 
     def _seed(self) -> int:
         return check_random_state(self.random_state).randint(2**31 - 1) if self.random_state is not None else 0
 
-    def _options(self) -> dict[str, Any]:
-        """What every fit is asked for, in the words of `coordwise.fitting.fit`."""
+    def _options(self, time_limit: float | None) -> dict[str, Any]:
+        """What fits are asked for, in the words of `coordwise.fitting.fit`."""
         return {
             "tol": float(self.tol),
             "max_passes": float(self.max_iter or 1000),
-            "time_limit": self.time_limit,
+            "time_limit": time_limit,
             "method": method_of(self.method, self.beta),
             "strategy": self.strategy,
         }
@@ -127,9 +155,9 @@ class Linear(callback_support(), BaseEstimator):  # type: ignore[misc]
             return bool(task.call_on_fit_task_end(estimator=self, X=X, y=y))
 
         listening = context is not None and getattr(self, "_skl_callbacks", None)
-        watch = Watch(
-            type(self).__name__, float(self.tol), self.verbose, many(self.callbacks), tell if listening else None
-        )
+        name, callbacks = type(self).__name__, many(self.callbacks)
+        limit = None if self.time_limit is None else float(self.time_limit)
+        watch = Watch(name, float(self.tol), self.verbose, callbacks, tell if listening else None, limit)
         try:
             yield watch
         finally:
@@ -137,20 +165,25 @@ class Linear(callback_support(), BaseEstimator):  # type: ignore[misc]
         if context is not None:
             context.call_on_fit_task_end(estimator=self, X=X, y=y)
 
-    def _report(self, fits: list[Fit], flat: bool) -> None:
-        """Set what a fit leaves behind, and warn if it did not converge."""
+    def _report(self, fits: list[Fit], interrupted: bool) -> None:
+        """Set what a fit leaves behind, and warn if it did not converge; raise what Ctrl-C has to raise."""
         gaps = np.concatenate([found.gap for found in fits])
-        self.dual_gap_ = float(gaps[0]) if flat or len(gaps) == 1 else gaps
+        self.dual_gap_ = float(gaps[0]) if len(gaps) == 1 else gaps
         self.passes_ = float(sum(found.passes for found in fits))
         self.strategy_ = fits[0].strategy
         self.result_ = fits[0] if len(fits) == 1 else fits
+        if interrupted:
+            raise Interrupted.at(self.result_, "duality gap", gaps, f"{self.passes_:.1f} passes")
         bad = [found for found in fits if not found.converged]
         if bad:
+            not_begun = all(found.passes == 0 and not found.w.any() and np.isinf(found.gap).all() for found in bad)
             worst = max(float(np.max(found.gap / np.where(found.scale > 0, found.scale, 1.0))) for found in bad)
             reached = (
                 f"its duality gap is {worst:.2g} of the objective at zero, and tol={self.tol:g} was asked for. Raise "
                 "max_iter or time_limit, loosen tol, or regularise more; scaling the features helps too."
                 if np.isfinite(worst)
+                else "the fit has not begun, and all coefficients are 0. Raise time_limit."
+                if not_begun
                 else "without a penalty no duality gap was found. If a hyperplane separates the classes there is no "
                 "minimum, and the coefficients grow without bound: regularise. Otherwise raise max_iter or time_limit."
             )
@@ -159,16 +192,74 @@ class Linear(callback_support(), BaseEstimator):  # type: ignore[misc]
                 ConvergenceWarning,
             )
 
-    def _start(self, shape: tuple[int, int], n: int) -> Candidate | None:
-        """The last solution, for a warm start on data of the same shape."""
+    def _start(self, shape: tuple[int, int], n: int, offsets: Offsets) -> Candidate | None:
+        """The last solution, for a warm start on data of the same shape from which `offsets` were taken."""
         last = getattr(self, "_last", None)
         if not getattr(self, "warm_start", False) or last is None:
             return None
-        return last if last.w.shape == shape and len(last.y) == n else None
+        if last.w.shape != shape or len(last.y) != n:
+            return None
+        return replace(last, c=offsets.removed(last.w, last.c))
 
     def _keep(self, found: Fit) -> None:
-        if getattr(self, "warm_start", False):
+        """The solution for the data as they were, for fits that ``warm_start`` is set for afterwards too."""
+        if hasattr(self, "warm_start"):
             self._last = found.candidate
+
+
+class Data(ERM):
+    """A problem by the names that users of estimators know."""
+
+    names: ClassVar[tuple[str, str]] = ("X", "y")
+
+
+def nothing(shape: tuple[int, int], outputs: int, status: Status) -> Fit:
+    """What is left of a fit of X of this shape that has not begun: zeros, of which nothing is known."""
+    n, d = shape
+    none, unknown = np.zeros(outputs), np.full(outputs, np.inf)
+    found = Candidate(np.zeros((d, outputs)), none, np.zeros((n, outputs)), unknown, unknown)
+    return Fit.of(found, np.ones(outputs), status, time.perf_counter(), 0, f"none: {status.value} before the fit")
+
+
+def one_by_one(fits: Iterable[Fit], count: int, none: Fit) -> list[Fit]:
+    """So many fits as they come. After Ctrl-C the result of `Interrupted` are as many, `none` for those not begun."""
+    found: list[Fit] = []
+    try:
+        for one in fits:
+            found.append(one)  # those so far stay, whatever comes
+        return found
+    except KeyboardInterrupt as stop:
+        if isinstance(stop, Interrupted):
+            found.append(stop.result)
+        raise Interrupted(str(stop), found + [none] * (count - len(found))) from None
+
+
+def joined(fits: list[Fit]) -> Fit:
+    """Fits of some outputs each as one of all of them."""
+    if len(fits) == 1:
+        return fits[0]
+    table: dict[str, Any] = {
+        name: np.concatenate([getattr(one, name) for one in fits], axis=-1) for name in ("w", "c", "y")
+    }
+    table |= {name: np.concatenate([getattr(one, name) for one in fits]) for name in ("value", "gap", "scale")}
+    bad = [one.status for one in fits if not one.converged]
+    return replace(
+        fits[0],
+        **table,
+        status=bad[0] if bad else fits[0].status,
+        passes=max(one.passes for one in fits),
+        iterations=max(one.iterations for one in fits),
+        seconds=sum(one.seconds for one in fits),
+        results=sum((one.results for one in fits), ()),
+    )
+
+
+def narrowed(values: FloatArray, dtype: Any) -> Any:
+    """Values as `dtype`; as they are, if the largest is beyond its range or next to its smallest numbers."""
+    largest = float(np.max(np.abs(values), initial=0.0, where=np.isfinite(values)))
+    low, high = float(np.finfo(dtype).tiny / np.finfo(dtype).eps), float(np.finfo(dtype).max)
+    fits = largest == 0 or low <= largest <= high
+    return values.astype(dtype, copy=False) if fits else values
 
 
 def weights_of(sample_weight: Any, X: Any) -> FloatArray | None:

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
-from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.class_weight import compute_class_weight, compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from coordwise.estimators.base import Linear, weights_of, with_callbacks
-from coordwise.losses import Loss
+from coordwise.estimators.base import Linear, narrowed, nothing, weights_of, with_callbacks
+from coordwise.estimators.multilabel import Multilabel, labels_of, several_labels
+from coordwise.estimators.progress import Watch
+from coordwise.fitting.fit import Fit
+from coordwise.fitting.offsets import Offsets
+from coordwise.losses import Logistic, Loss
 from coordwise.penalties import ElasticNet as Penalty
+from coordwise.results import Status
 from coordwise.validation import FloatArray
 
-__all__ = ["Classifier", "signs_of"]
+__all__ = ["Classifier", "outputs_of", "signs_of"]
 
 LARGE = 2.0**63  # beyond the integers
 
@@ -50,21 +56,37 @@ class Classifier(LinearClassifierMixin, SparseCoefMixin, ClassifierMixin, Linear
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, **routed: Any) -> Any:
         """Check, solve, report; `routed` is what `_fit_classes` may need besides."""
-        X, y = validate_data(self, X, y, accept_sparse=["csr", "csc"], dtype=[np.float64, np.float32])
+        several = isinstance(self, Multilabel) and several_labels(y)
+        X, y = validate_data(
+            self, X, y, accept_sparse=["csr", "csc"], dtype=[np.float64, np.float32], multi_output=several
+        )
         codes = self._classes(y)
         weights = weights_of(sample_weight, X)
+        kind, outputs = X.dtype, outputs_of(codes, len(self.classes_))
+        X, _, offsets = self._near_zero(X, np.zeros((len(y), 1)), weights, Logistic())
         with self._watching(X, y) as watch:
-            fits = self._fit_classes(X, y, codes, weights, watch, **routed)
+            fits, interrupted = self._attempt(
+                lambda: self._fit_classes(X, y, codes, offsets, weights, watch, **routed),
+                lambda: nothing(X.shape, outputs, Status.INTERRUPTED),
+            )
+        fits = [replace(found, c=offsets.restored(found.w, found.c)) for found in fits]
+        if len(fits) == 1:
+            self._keep(fits[0])
         coef = np.concatenate([found.w.T for found in fits])
         intercept = np.concatenate([found.c for found in fits])
-        self.coef_ = coef.astype(X.dtype, copy=False)
-        self.intercept_ = intercept.astype(X.dtype, copy=False) if self.fit_intercept else np.zeros(len(coef), X.dtype)
+        self.coef_ = narrowed(coef, kind)
+        self.intercept_ = narrowed(intercept, kind) if self.fit_intercept else np.zeros(len(coef), kind)
         self.n_iter_ = self._iterations(fits)
-        self._report(fits, len(coef) == 1)
+        self._report(fits, interrupted)
         return self
 
     def _classes(self, y: Any) -> Any:
-        """Set classes_, and return the position in it of every label."""
+        """Set classes_, and return the position in it of every label, or which labels every sample has."""
+        if isinstance(self, Multilabel):
+            self._several = y.ndim == 2
+            if self._several:
+                self.classes_, codes = labels_of(y)
+                return codes
         self.classes_, codes = _classes(y)
         if len(self.classes_) < 2:
             raise ValueError(
@@ -76,43 +98,35 @@ class Classifier(LinearClassifierMixin, SparseCoefMixin, ClassifierMixin, Linear
     def _iterations(self, fits: Any) -> Any:
         return max(int(np.ceil(sum(found.passes for found in fits))), 1)
 
-    def _fit_classes(self, X: Any, y: Any, codes: Any, weights: FloatArray | None, watch: Any) -> list[Any]:
-        """One fit of all classes at once."""
+    def _fit_classes(
+        self, X: Any, y: Any, codes: Any, offsets: Offsets, weights: FloatArray | None, watch: Watch
+    ) -> list[Fit]:
+        """One fit of all classes at once, of data near 0."""
         weights = self._weighted(y, codes, weights)
-        return [self._fit_signs(X, signs_of(codes, len(self.classes_)), weights, watch)]
+        return [self._fit_signs(X, signs_of(codes, len(self.classes_)), offsets, weights, watch)]
 
     _balanced_by_weight = True  # whether "balanced" counts samples with their weights, as scikit-learn's twin does
 
     def _class_weights(self, y: Any, weights: FloatArray | None) -> FloatArray:
-        """One weight per class."""
-        by = {"sample_weight": weights} if self._balanced_by_weight and weights is not None else {}
-        return np.asarray(compute_class_weight(self.class_weight, classes=self.classes_, y=y, **by), np.float64)
+        """One weight per class; 0 for a class none of whose samples counts, where "balanced" would divide by 0."""
+        if self.class_weight == "balanced" and self._balanced_by_weight and weights is not None:
+            sums = np.array([weights[y == one].sum() for one in self.classes_])
+            return np.divide(weights.sum(), len(sums) * sums, out=np.zeros_like(sums), where=sums > 0)
+        return np.asarray(compute_class_weight(self.class_weight, classes=self.classes_, y=y), np.float64)
 
     def _weighted(self, y: Any, codes: Any, weights: FloatArray | None) -> FloatArray | None:
         """Sample weights times class weights."""
         if self.class_weight is None:
             return weights
-        given = self._class_weights(y, weights)[codes]
+        several = codes.ndim == 2
+        given = compute_sample_weight(self.class_weight, y) if several else self._class_weights(y, weights)[codes]
         return given if weights is None else given * weights
 
-    def _fit_signs(
-        self, X: Any, signs: FloatArray, weights: FloatArray | None, watch: Any, time_limit: float | None = None
-    ) -> Any:
+    def _fit_signs(self, X: Any, signs: FloatArray, offsets: Offsets, weights: FloatArray | None, watch: Watch) -> Fit:
         total = float(X.shape[0] if weights is None else weights.sum())
-        start = self._start((X.shape[1], signs.shape[1]), X.shape[0])
-        found = self._fit_model(
-            X,
-            signs,
-            self._loss(),
-            self._penalty(total),
-            weights,
-            intercept=self.fit_intercept,
-            start=start,
-            time_limit=time_limit,
-            watch=watch,
-        )
-        self._keep(found)
-        return found
+        penalty, intercept = self._penalty(total), bool(self.fit_intercept)
+        start = self._start((X.shape[1], signs.shape[1]), X.shape[0], offsets)
+        return self._fit_model(X, signs, self._loss(), penalty, weights, watch, intercept=intercept, start=start)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -136,8 +150,15 @@ def _classes(y: Any) -> tuple[Any, Any]:
     return classes, codes
 
 
+def outputs_of(codes: Any, count: int) -> int:
+    """Problems to solve: one for two classes, else one per class or label."""
+    return 1 if count == 2 and codes.ndim == 1 else count
+
+
 def signs_of(codes: Any, count: int) -> FloatArray:
-    """-1/+1, one column per class; one for two classes."""
+    """-1/+1, one column per class or label; one for two classes."""
+    if codes.ndim == 2:
+        return np.where(codes, 1.0, -1.0)
     if count == 2:
         return np.where(codes == 1, 1.0, -1.0)[:, None]
     return np.where(codes[:, None] == np.arange(count), 1.0, -1.0)

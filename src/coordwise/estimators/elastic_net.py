@@ -5,6 +5,8 @@ from __future__ import annotations
 import numbers
 from typing import Any, ClassVar
 
+import numpy as np
+import scipy.sparse as sp
 from sklearn.utils._param_validation import Interval
 
 from coordwise.estimators.alpha_path import Penalised
@@ -79,6 +81,11 @@ class ElasticNet(Penalised):
         self.verbose = verbose
         self.callbacks = callbacks
         self.n_jobs = n_jobs
+
+    @property
+    def sparse_coef_(self) -> Any:
+        """``coef_`` as a sparse array with a row for every target."""
+        return sp.csr_array(np.atleast_2d(self.coef_))
 
     def _penalty(self, total: float) -> Penalty:
         ratio = float(self.l1_ratio)

@@ -13,14 +13,29 @@ import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval
 
-from coordwise.erm import ERM
-from coordwise.estimators.base import CONSTRAINTS, with_callbacks
-from coordwise.estimators.folds import CrossValidated, Fold, folds_of, halves, in_threads, prepare, warn_of_folds
+from coordwise.estimators.alpha_path import checked
+from coordwise.estimators.base import CONSTRAINTS, Data, nothing, with_callbacks
+from coordwise.estimators.folds import (
+    CrossValidated,
+    Fold,
+    Halt,
+    Turns,
+    best_of,
+    folds_of,
+    halves,
+    in_threads,
+    in_time,
+    prepare,
+    warn_of_folds,
+)
+from coordwise.estimators.progress import Watch
 from coordwise.estimators.regressor import Regressor
 from coordwise.fitting.fit import Fit
-from coordwise.fitting.model import LinearModel
+from coordwise.fitting.model import Candidate, LinearModel
+from coordwise.fitting.offsets import Offsets
 from coordwise.fitting.path import points, values_of
 from coordwise.penalties import ElasticNet as Penalty
+from coordwise.results import Status
 from coordwise.validation import FloatArray
 
 __all__ = ["ElasticNetCV", "LassoCV"]
@@ -52,7 +67,7 @@ class ElasticNetCV(CrossValidated, Regressor):
     positive : bool, default=False
     random_state : int, RandomState instance or None, default=None
     method, beta, strategy, time_limit, callbacks
-        See `coordwise.estimators`. The time limit is that of a single fit; callbacks watch the last one.
+        See `coordwise.estimators`. Three quarters of the time limit are for the choice; callbacks watch the last fit.
 
     Attributes
     ----------
@@ -133,43 +148,72 @@ class ElasticNetCV(CrossValidated, Regressor):
         return [float(ratio) for ratio in np.atleast_1d(self.l1_ratio)]
 
     def _solve(
-        self, X: Any, targets: FloatArray, weights: FloatArray | None, start: Any, watch: Any, split: Any = None
+        self,
+        X: Any,
+        y: Any,
+        targets: FloatArray,
+        offsets: Offsets,
+        weights: FloatArray | None,
+        start: Candidate | None,
+        watch: Watch,
+        split: Any = None,
     ) -> Fit:
         """Choose alpha and l1_ratio by cross-validation, and fit all data with them."""
-        whole = self._model(X, targets, weights)
         ratios = self._ratios()
         splits = folds_of(self.cv, X, targets[:, 0], classifier=False, params=split or {})
-        folds = prepare(self._model, X, targets, weights, splits, self.n_jobs, whole)
-        grids = np.array([self._grid(whole, ratio) for ratio in ratios])
-        tables = np.empty((*grids.shape, len(folds)))
-        converged = np.empty(tables.shape, bool)
+        count = int(self.alphas) if isinstance(self.alphas, numbers.Integral) else len(self.alphas)
+        grids = np.full((len(ratios), count), np.nan)
+        table = np.full((*grids.shape, len(splits)), np.nan)  # mean squared errors
+        converged = np.zeros(table.shape, bool)
+        whole = self._model(X, targets, weights)
 
-        def errors(task: tuple[slice, int, int, Fold], halt: Any) -> None:
-            part, r, k, fold = task
-            penalties = [self._elastic_net(alpha, ratios[r]) for alpha in grids[r, part]]
-            found = points(fold.model, penalties, callback=halt, **self._options())
-            converged[r, part, k] = [point.converged for point in found]
-            scores = fold.X @ np.column_stack([point.w[:, 0] for point in found])
-            residuals = np.asarray(scores) + np.array([point.c[0] for point in found]) - targets[fold.test]
-            tables[r, part, k] = np.average(residuals**2, axis=0, weights=fold.weights)
+        def fill(over: Halt) -> None:
+            folds = prepare(self._model, X, targets, weights, splits, self.n_jobs, over, whole)
+            grids[:] = [self._grid(whole, ratio) for ratio in ratios]
 
-        parts = reversed(halves(grids.shape[1]))  # weak penalties take longest
-        tasks = [(part, r, k, fold) for part in parts for r in range(len(ratios)) for k, fold in enumerate(folds)]
-        in_threads(errors, tasks, self.n_jobs)
+            def errors(task: tuple[slice, int, int, Fold], halt: Halt) -> None:
+                part, r, k, fold = task
+                penalties = [self._elastic_net(alpha, ratios[r]) for alpha in grids[r, part]]
+                options = self._options(turns.next())
+                found = [one for one in points(fold.model, penalties, callback=halt, **options) if not one.cut]
+                done = slice(part.start, part.start + len(found))
+                converged[r, done, k] = [point.converged for point in found]
+                if not found or (fold.weights is not None and not fold.weights.any()):
+                    return
+                scores = fold.X @ np.column_stack([point.w[:, 0] for point in found])
+                residuals = np.asarray(scores) + np.array([point.c[0] for point in found]) - targets[fold.test]
+                table[r, done, k] = np.average(residuals**2, axis=0, weights=fold.weights)
+
+            parts, places = halves(count, watch), range(len(ratios))
+            tasks = [(part, r, k, fold) for part in parts for r in places for k, fold in enumerate(folds)]
+            turns = Turns(watch, len(tasks), self.n_jobs)
+            in_threads(errors, tasks, self.n_jobs, over)
+
+        try:
+            in_time(watch, fill)
+        finally:  # after Ctrl-C, too
+            self._decide(grids, ratios, table, [weights is None or weights[test].any() for _, test in splits])
         warn_of_folds(type(self).__name__, converged, self.tol)
-        share = None if weights is None else [weights[test].sum() for _, test in splits]
-        mean = np.average(tables, axis=-1, weights=share)
-        best = np.unravel_index(int(np.argmin(mean)), mean.shape)
-        self.l1_ratio_, self.alpha_ = ratios[best[0]], float(grids[best])
-        self.mse_path_ = tables[0] if len(ratios) == 1 else tables
-        self.alphas_ = grids[0] if len(ratios) == 1 else grids
+        if np.isnan(self.alpha_):
+            return nothing(X.shape, 1, Status.TIME_LIMIT)
         chosen = whole.penalised(self._elastic_net(self.alpha_, self.l1_ratio_))
-        near = points(whole, [chosen.penalty], callback=watch, **self._options())[0]
-        return self._run(chosen, start=chosen.from_primal(near.w, near.c), watch=watch)
+        near = points(whole, [chosen.penalty], callback=watch, **self._options(watch.left()))[0]
+        return self._run(chosen, watch, start=chosen.from_primal(near.w, near.c))
+
+    def _decide(self, grids: FloatArray, ratios: list[float], table: FloatArray, used: list[Any]) -> None:
+        """Set the attributes of the choice: the mean over the folds decides, with and without weights.
+
+        Folds that test nothing but samples of weight 0 are left out of it.
+        """
+        mean = table[:, :, np.array(used, bool)].mean(axis=-1) if any(used) else np.full(grids.shape, np.nan)
+        best = best_of(-mean, np.isfinite(mean))
+        self.l1_ratio_, self.alpha_ = (ratios[0], np.nan) if best is None else (ratios[best[0]], float(grids[best]))
+        self.mse_path_ = table[0] if len(ratios) == 1 else table
+        self.alphas_ = grids if len(ratios) > 1 and isinstance(self.alphas, numbers.Integral) else grids[0]
 
     def _model(self, X: Any, targets: FloatArray, weights: FloatArray | None) -> LinearModel:
         penalty = self._elastic_net(1.0, 0.5)  # of no consequence: `path` gives it others
-        return LinearModel(ERM(X, targets, penalty=penalty, sample_weight=weights), self.fit_intercept)
+        return LinearModel(Data(X, targets, penalty=penalty, sample_weight=weights), self.fit_intercept)
 
     def _elastic_net(self, alpha: float, ratio: float) -> Penalty:
         return Penalty(float(alpha) * ratio, float(alpha) * (1 - ratio), bool(self.positive))
@@ -180,7 +224,7 @@ class ElasticNetCV(CrossValidated, Regressor):
                 "Automatic alpha grid generation is not supported for l1_ratio=0. Please supply a grid by providing "
                 "your estimator with the appropriate `alphas=` argument."
             )
-        return values_of(self.alphas, model, ratio, eps=float(self.eps))
+        return values_of(checked(self.alphas), model, ratio, eps=float(self.eps))
 
 
 class LassoCV(ElasticNetCV):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
@@ -19,17 +20,34 @@ from sklearn.utils._metadata_requests import _raise_for_params, _routing_enabled
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.parallel import _get_threadpool_controller
 
+from coordwise.deadlines import TimeUp, within
 from coordwise.estimators.base import threads_of
+from coordwise.estimators.progress import Watch
 from coordwise.estimators.warn import warn
 from coordwise.fitting.model import LinearModel
 from coordwise.fitting.moments import Moments
 from coordwise.fitting.newton import FEW
 from coordwise.validation import FloatArray
 
-__all__ = ["CrossValidated", "Fold", "folds_of", "halves", "in_threads", "prepare", "score_params", "warn_of_folds"]
+__all__ = [
+    "CrossValidated",
+    "Fold",
+    "Halt",
+    "Turns",
+    "best_of",
+    "folds_of",
+    "halves",
+    "in_threads",
+    "in_time",
+    "prepare",
+    "score_params",
+    "warn_of_folds",
+]
 
 Task = TypeVar("Task")
 Found = TypeVar("Found")
+Halt = Callable[[Any], None]
+CHOOSING = 0.75  # of a time limit: the rest is for the fit of all samples
 
 
 @dataclass
@@ -68,7 +86,8 @@ class CrossValidated:
             return {}, None
         given = params if sample_weight is None else params | {"sample_weight": sample_weight}
         routed = process_routing(self, "fit", **given)
-        return dict(routed.splitter.split), dict(routed.scorer.score) if "scorer" in routed else None
+        scorer = routed.get("scorer")  # not `in`: where nothing is given, scikit-learn's answer has every name
+        return dict(routed.splitter.split), None if scorer is None else dict(scorer.score)
 
 
 def folds_of(cv: Any, X: Any, y: Any, *, classifier: bool, params: dict[str, Any]) -> list[tuple[Any, Any]]:
@@ -76,22 +95,40 @@ def folds_of(cv: Any, X: Any, y: Any, *, classifier: bool, params: dict[str, Any
     return list(check_cv(cv, y, classifier=classifier).split(X, y, **params))
 
 
+def in_time(watch: Watch, call: Callable[[Halt], Found]) -> Found | None:
+    """call(halt), if it ends within the part of the time limit that choosing may take; else None.
+
+    `halt` is a callback for fits which ends them when nobody waits for them any more.
+    """
+    left = watch.left(CHOOSING)
+    try:
+        return within(None if left is None else time.perf_counter() + left, lambda ask: call(ask or _never))
+    except TimeUp:
+        return None
+
+
+def _never(progress: Any) -> None:
+    """Nothing ends a fit without a time limit."""
+
+
 def in_threads(
-    function: Callable[[Task, Callable[[Any], None]], Found], tasks: Iterable[Task], n_jobs: int | None
+    function: Callable[[Task, Halt], Found], tasks: Iterable[Task], n_jobs: int | None, over: Halt = _never
 ) -> list[Found]:
     """function(task, halt) for every task, in order; `halt` is a callback for fits that ends them after an interrupt.
 
-    BLAS gets the processors that the threads leave. The first error ends the others, and Ctrl-C does at once.
+    BLAS gets the processors that the threads leave. The first error ends the others, and Ctrl-C does at once; so does
+    `over`, by what it raises.
     """
     tasks = list(tasks)
     threads = min(threads_of(n_jobs), len(tasks))
     if threads <= 1:
-        return [function(task, lambda progress: None) for task in tasks]
+        return [function(task, over) for task in tasks]
     stopped = threading.Event()
 
     def halt(progress: Any) -> None:
         if stopped.is_set():
             raise KeyboardInterrupt
+        over(progress)
 
     # Not futures to wait for: Ctrl-C while the caller has their locks would leave these locked, and threads waiting.
     done: SimpleQueue[tuple[int, Found] | BaseException] = SimpleQueue()
@@ -114,6 +151,7 @@ def in_threads(
                 try:  # in slices of time, so that a signal is seen whichever thread it went to
                     found = done.get(timeout=0.2)
                 except Empty:
+                    over(None)
                     continue
                 if isinstance(found, BaseException):
                     raise found
@@ -125,10 +163,29 @@ def in_threads(
     return [results[place] for place in range(len(tasks))]
 
 
-def halves(count: int) -> list[slice]:
-    """The positions of a grid in two parts, the first one larger: even loads when there are few folds."""
+def halves(count: int, watch: Watch) -> list[slice]:
+    """The positions of a grid, from strong penalties to weak ones, in two parts: even loads when there are few folds.
+
+    Weak penalties take longest and come first; with a time limit they come last, and may not come at all.
+    """
     middle = (count + 1) // 2
-    return [slice(0, middle), slice(middle, count)] if count >= 2 else [slice(0, count)]
+    parts = [slice(0, middle), slice(middle, count)] if count >= 2 else [slice(0, count)]
+    return parts if watch.time_limit is not None else parts[::-1]
+
+
+class Turns:
+    """How much time a task may take, so that all of them get their share of what is left for choosing."""
+
+    def __init__(self, watch: Watch, tasks: int, n_jobs: int | None) -> None:
+        self.watch, self.tasks, self.threads = watch, tasks, threads_of(n_jobs)
+        self.lock = threading.Lock()
+
+    def next(self) -> float | None:
+        """Seconds for the task that begins now; None if there is no limit."""
+        with self.lock:
+            self.tasks, waiting = self.tasks - 1, self.tasks
+        left = self.watch.left(CHOOSING)
+        return None if left is None else left * min(self.threads, waiting) / waiting
 
 
 def prepare(
@@ -138,6 +195,7 @@ def prepare(
     weights: FloatArray | None,
     splits: Sequence[tuple[Any, Any]],
     n_jobs: int | None,
+    over: Halt = _never,
     whole: LinearModel | None = None,
 ) -> list[Fold]:
     """The folds with their models; with the squared loss and few features, with their Gram matrices.
@@ -161,7 +219,7 @@ def prepare(
         return held, Moments.of(held, targets[split[1]], pick(split[1])) if summed else None
 
     jobs: list[tuple[Any, Any]] = [(tested, split) for split in splits] + [(train_model, split) for split in splits]
-    made: list[Any] = in_threads(lambda job, halt: job[0](job[1]), jobs, n_jobs)
+    made: list[Any] = in_threads(lambda job, halt: job[0](job[1]), jobs, n_jobs, over)
     held, models = made[: len(splits)], made[len(splits) :]
     if whole is not None and summed:
         parts = [moments for _, moments in held]
@@ -189,6 +247,15 @@ def partition(splits: Sequence[tuple[Any, Any]], n: int) -> bool:
             return False
         tested[test] += 1
     return bool(np.all(tested == 1))
+
+
+def best_of(scores: FloatArray, scored: Any) -> tuple[int, ...] | None:
+    """The place of the highest of some scores that were computed; None if none were."""
+    if not np.any(scored):
+        return None
+    comparable = np.where(scored, np.nan_to_num(scores, nan=-np.inf), -np.inf)
+    place = comparable.argmax() if np.isfinite(comparable).any() else np.argmax(scored)
+    return tuple(int(k) for k in np.unravel_index(place, scores.shape))
 
 
 def warn_of_folds(name: str, converged: Any, tol: float) -> None:

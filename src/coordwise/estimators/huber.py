@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numbers
-import time
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -11,12 +10,15 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval
 
-from coordwise.estimators.base import CONSTRAINTS
+from coordwise.estimators.base import CONSTRAINTS, nothing
+from coordwise.estimators.progress import Watch
 from coordwise.estimators.regressor import Regressor
 from coordwise.estimators.warn import warn
 from coordwise.fitting.fit import Fit
 from coordwise.fitting.model import Candidate
+from coordwise.fitting.offsets import Offsets
 from coordwise.fitting.unpenalised import penalty_of
+from coordwise.interrupts import Interrupted
 from coordwise.losses import Huber
 from coordwise.results import Status
 from coordwise.validation import FloatArray
@@ -103,40 +105,69 @@ class HuberRegressor(Regressor):
         self.n_jobs = n_jobs
 
     def _solve(
-        self, X: Any, targets: FloatArray, weights: FloatArray | None, start: Candidate | None, watch: Any
+        self,
+        X: Any,
+        y: Any,
+        targets: FloatArray,
+        offsets: Offsets,
+        weights: FloatArray | None,
+        start: Candidate | None,
+        watch: Watch,
     ) -> Fit:
         """The fit at the scale whose derivative vanishes; fits are warm-started from one scale to the next."""
-        search = _Search(self, X, targets, weights, start, watch)
+        search = _Search(self, X, targets, offsets.level, weights, start, watch)
+        try:
+            self._find_scale(search, targets, start)
+        except KeyboardInterrupt as stop:
+            raise Interrupted(result=self._ended(search, stop)) from None
+        return self._ended(search, None)
+
+    def _ended(self, search: _Search, stop: KeyboardInterrupt | None) -> Fit:
+        """Set what the search has found, perhaps until Ctrl-C."""
+        if isinstance(stop, Interrupted):
+            search.see(stop.result)
+        elif stop is not None and search.fit is None:
+            search.see(nothing(search.X.shape, 1, Status.INTERRUPTED))
+        assert search.fit is not None
+        self.scale_, self.outliers_ = search.scale, search.residual > float(self.epsilon) * search.scale
+        self._left = search.left
+        status = search.fit.status if stop is None else Status.INTERRUPTED
+        return replace(search.fit, passes=search.passes, status=status)
+
+    def _find_scale(self, search: _Search, targets: FloatArray, start: Candidate | None) -> None:
+        """Bracket the scale, and close in on it."""
         away = np.abs(targets[:, 0] - np.median(targets[:, 0]))
         spread = np.median(away) or np.mean(away)  # more than half of the targets may be equal
         guess = getattr(self, "scale_", spread) if start is not None else spread
         low = high = float(np.log(max(guess, SMALLEST)))
         f_low = f_high = search.slope(low)
         step = 1.0
+        known = search.last[0].converged  # a fit that did not converge tells no slope
         while f_high < 0 and not search.stopped:  # too small a scale: up
-            low, f_low, high = high, f_high, high + step
+            low, f_low, high, known = high, f_high, high + step, search.last[0].converged
             f_high = search.slope(high)
             step *= 2
+        known_high = search.last[0].converged
+        if not known and known_high:  # down again from here, where the next fits begin at a solution
+            low, f_low, known, step = high, f_high, True, 1.0
         while f_low > 0 and search.gain(f_low) > float(self.tol) and low > BOTTOM and not search.stopped:  # too large
             last, lower = search.last, max(low - step, BOTTOM)
             f_lower = search.slope(lower)
-            if last[0].converged and not search.fit.converged and not search.stopped:
+            if last[0].converged and not search.last[0].converged and not search.stopped:
                 search.last = last  # too small for its residuals to be more than rounding: a shorter step
                 step /= 4
                 if step < 0.1:
                     break
                 continue
             high, f_high, low, f_low = low, f_low, lower, f_lower
+            known, known_high = search.last[0].converged, known
             step *= 2
         search.left = search.gain(max(f_low, 0.0))
         if f_low < 0 < f_high:
-            search.close_in(low, f_low, high, f_high)
-        self.scale_, self.outliers_ = search.scale, search.residual > float(self.epsilon) * search.scale
-        self._left = search.left
-        return replace(search.fit, passes=search.passes)
+            search.close_in(low, f_low, high, f_high, known, known_high)
 
-    def _report(self, fits: list[Fit], flat: bool) -> None:
-        super()._report(fits, flat)
+    def _report(self, fits: list[Fit], interrupted: bool) -> None:
+        super()._report(fits, interrupted)
         if fits[0].converged and self._left > float(self.tol):
             self.result_ = replace(fits[0], status=Status.MAX_PASSES)
             warn(
@@ -150,23 +181,23 @@ class HuberRegressor(Regressor):
 class _Search:
     """Fits at fixed scales sigma, and the derivative of the minimum in sigma."""
 
-    fit: Fit
+    fit: Fit | None = None
 
     def __init__(
         self,
         estimator: HuberRegressor,
         X: Any,
         targets: FloatArray,
+        level: FloatArray,
         weights: FloatArray | None,
         start: Candidate | None,
-        watch: Any,
+        watch: Watch,
     ) -> None:
-        self.estimator, self.X, self.targets, self.weights = estimator, X, targets, weights
+        self.estimator, self.X, self.targets, self.level, self.weights = estimator, X, targets, level, weights
         self.start, self.watch = start, watch
         self.s = np.ones(len(targets)) if weights is None else weights
         self.total = float(self.s.sum())
         self.epsilon, self.alpha = float(estimator.epsilon), float(estimator.alpha)
-        self.begun = time.perf_counter()
         self.passes = 0.0
         self.left = 0.0  # to gain in sigma, relative to the objective at zero
         self.scale = np.nan
@@ -175,58 +206,69 @@ class _Search:
     @property
     def last(self) -> tuple[Fit, float, FloatArray]:
         """The last fit, its scale and its residuals."""
+        assert self.fit is not None
         return self.fit, self.scale, self.residual
 
     @last.setter
     def last(self, last: tuple[Fit, float, FloatArray]) -> None:
         self.fit, self.scale, self.residual = last
-        self.start = self.fit.candidate
+        self.start = last[0].candidate
 
     @property
     def stopped(self) -> bool:
         """Whether the last fit was ended from outside."""
-        return self.fit.status in (Status.STOPPED, Status.TIME_LIMIT, Status.INTERRUPTED)
+        return self.last[0].status in (Status.STOPPED, Status.TIME_LIMIT)
 
     def slope(self, log_scale: float) -> float:
         """(1/W) dF/dsigma at the best w, c for this sigma."""
         self.scale = scale = float(np.exp(log_scale))
-        limit = self.estimator.time_limit
-        self.fit = found = self.estimator._fit_model(
+        found = self.estimator._fit_model(
             self.X,
             self.targets,
             Huber(delta=self.epsilon * scale),
             penalty_of(0.0, self.alpha * scale / self.total),
             self.weights,
-            intercept=self.estimator.fit_intercept,
+            self.watch,
+            intercept=bool(self.estimator.fit_intercept),
             start=self.start,
-            time_limit=None if limit is None else max(limit - (time.perf_counter() - self.begun), 0.0),
-            watch=self.watch,
+            level=self.level,
         )
         self.start = found.candidate
-        self.passes += found.passes
-        self.residual = np.abs(self.targets[:, 0] - np.asarray(self.X @ found.w[:, 0]) - found.c[0])
+        self.see(found)
         return 1 - float(self.s @ np.minimum(self.residual / scale, self.epsilon) ** 2) / self.total
 
+    def see(self, found: Fit) -> None:
+        """The fit at the present scale."""
+        self.fit = found
+        self.passes += found.passes
+        self.residual = np.abs(self.targets[:, 0] - np.asarray(self.X @ found.w[:, 0]) - found.c[0])
+
     def at_zero(self) -> float:
-        """(1/W) F at w = 0, c = 0 and the current scale."""
-        z = np.abs(self.targets[:, 0]) / self.scale
-        inside = np.minimum(z, self.epsilon)
-        return self.scale * (1 + float(self.s @ (inside * (2 * z - inside))) / self.total)
+        """(1/W) F at w = 0, c = 0 and the current scale, of the targets as given or as moved, whichever is less."""
+
+        def of(targets: FloatArray) -> float:
+            z = np.abs(targets) / self.scale
+            inside = np.minimum(z, self.epsilon)
+            return self.scale * (1 + float(self.s @ (inside * (2 * z - inside))) / self.total)
+
+        moved = self.targets[:, 0]
+        return min(of(moved), of(moved + self.level[0])) if np.any(self.level) else of(moved)
 
     def gain(self, slope: float) -> float:
         """What is left to gain by smaller scales, relative to the objective at zero, where the slope is positive."""
         return slope * self.scale / self.at_zero()
 
-    def close_in(self, low: float, f_low: float, high: float, f_high: float) -> None:
+    def close_in(self, low: float, f_low: float, high: float, f_high: float, known_low: bool, known_high: bool) -> None:
         """Regula falsi with halving. The minimum over w, c is convex in sigma: |slope| * width bounds what is left.
 
         It begins after a fit at `low` or `high`, and keeps it if that is enough, or if none of a few between converges:
-        residuals that are nothing but rounding have no slope.
+        residuals that are nothing but rounding have no slope. An end whose fit did not converge is none to rely on.
         """
-        tol = float(self.estimator.tol)
+        tol = float(self.estimator.tol) / 2  # slopes are those of fits, whose gaps have their share
         f_middle = f_low if np.isclose(self.scale, np.exp(low), rtol=1e-9, atol=0) else f_high
         for _ in range(100):
-            self.left = abs(f_middle) * (np.exp(high) - np.exp(low)) / self.at_zero()
+            width = np.exp(high) - np.exp(low) if (known_low if f_middle > 0 else known_high) else self.scale
+            self.left = abs(f_middle) * width / self.at_zero()
             if self.stopped or self.left <= tol or high - low <= 1e-13 * max(1.0, abs(low)):
                 return
             last = self.last
@@ -235,15 +277,15 @@ class _Search:
                 middle = (low + high) / 2
             f_middle = self.slope(middle)
             for _ in range(3):
-                if not last[0].converged or self.fit.converged or self.stopped:
+                if not last[0].converged or self.last[0].converged or self.stopped:
                     break
                 self.last = last
                 middle = (middle + float(np.log(self.scale))) / 2
                 f_middle = self.slope(middle)
-            if last[0].converged and not self.fit.converged and not self.stopped:
+            if last[0].converged and not self.last[0].converged and not self.stopped:
                 self.last = last
                 return
             if f_middle < 0:
-                low, f_low, f_high = middle, f_middle, f_high / 2
+                low, f_low, f_high, known_low = middle, f_middle, f_high / 2, self.last[0].converged
             else:
-                high, f_high, f_low = middle, f_middle, f_low / 2
+                high, f_high, f_low, known_high = middle, f_middle, f_low / 2, self.last[0].converged

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,11 +15,18 @@ from sklearn.utils.validation import check_is_fitted, check_X_y
 from coordwise.estimators.base import CONSTRAINTS, method_of, weights_of
 from coordwise.estimators.classifier import Classifier
 from coordwise.estimators.logistic_path import PathOverC, grid_of, over_C
+from coordwise.estimators.progress import Watch
+from coordwise.fitting.fit import Fit
+from coordwise.fitting.model import Candidate
 from coordwise.fitting.multinomial import multinomial
+from coordwise.fitting.offsets import Offsets
+from coordwise.fitting.path import Point
 from coordwise.fitting.sparse_multinomial import sparse_multinomial
 from coordwise.fitting.unpenalised import penalty_of
+from coordwise.interrupts import Interrupted
 from coordwise.losses import Logistic, Loss
 from coordwise.penalties import ElasticNet as Penalty
+from coordwise.recording import Progress
 from coordwise.validation import FloatArray
 
 __all__ = ["LogisticRegression"]
@@ -102,12 +110,25 @@ class LogisticRegression(Classifier):
         lam, ratio = 1 / (float(self.C) * total), float(self.l1_ratio)
         return penalty_of(lam * ratio, lam * (1 - ratio))
 
-    def _fit_classes(self, X: Any, y: Any, codes: Any, weights: FloatArray | None, watch: Any) -> list[Any]:
+    def _fit_classes(
+        self, X: Any, y: Any, codes: Any, offsets: Offsets, weights: FloatArray | None, watch: Watch
+    ) -> list[Fit]:
         if len(self.classes_) == 2:
-            return super()._fit_classes(X, y, codes, weights, watch)
-        weights = self._weighted(y, codes, weights)
-        total = float(X.shape[0] if weights is None else weights.sum())
-        penalty = self._penalty(total)
+            return super()._fit_classes(X, y, codes, offsets, weights, watch)
+        start = self._start((X.shape[1], len(self.classes_)), X.shape[0], offsets)
+        return [self._several(X, codes, self._weighted(y, codes, weights), start, watch.left(), watch)]
+
+    def _several(
+        self,
+        X: Any,
+        codes: Any,
+        weights: FloatArray | None,
+        start: Candidate | None,
+        time_limit: float | None,
+        callback: Callable[[Progress], object] | None,
+    ) -> Fit:
+        """The multinomial fit; `weights` include those of the classes."""
+        penalty = self._penalty(float(X.shape[0] if weights is None else weights.sum()))
         if self.strategy not in ("auto", "working_set" if penalty.l1 > 0 else "newton"):
             raise ValueError(
                 f"strategy={self.strategy!r} does not apply here: more than two classes are fitted by Newton's method "
@@ -118,21 +139,16 @@ class LogisticRegression(Classifier):
             "intercept": self.fit_intercept,
             "tol": float(self.tol),
             "most": int(self.max_iter or 100),
-            "start": self._start((X.shape[1], len(self.classes_)), X.shape[0]),
-            "time_limit": self.time_limit,
-            "callback": watch,
+            "start": start,
+            "time_limit": time_limit,
+            "callback": callback,
         }
         if penalty.l1 > 0:
-            found = sparse_multinomial(X, codes, len(self.classes_), penalty, weights, **options)
-        else:
-            found = multinomial(X, codes, len(self.classes_), penalty.l2, weights, **options)
-        self._keep(found)
-        return [found]
+            return sparse_multinomial(X, codes, len(self.classes_), penalty, weights, **options)
+        return multinomial(X, codes, len(self.classes_), penalty.l2, weights, **options)
 
-    def _report(self, fits: list[Any], flat: bool) -> None:
-        super()._report(fits, flat)
-        if len(self.classes_) > 2:
-            self.dual_gap_ = float(fits[0].gap[0])
+    def _iterations(self, fits: Any) -> Any:
+        return np.array([super()._iterations(fits)], np.int32)  # scikit-learn's has one entry, too
 
     def path(self, X: Any, y: Any, Cs: Any = 10, *, sample_weight: Any = None) -> PathOverC:
         """The models for a grid of C, each fit started from the last; the estimator itself is left as it is.
@@ -150,12 +166,15 @@ class LogisticRegression(Classifier):
         -------
         PathOverC
             Cs, classes, coefs (n_Cs x n_classes x n_features, one row for two classes), intercepts, dual_gaps (each at
-            most tol times the objective at zero) and converged, from the smallest C up.
+            most tol times the objective at zero) and converged, from the smallest C up; fewer models if `time_limit`,
+            that of the whole path, came first.
 
         Raises
         ------
         ValueError
             For a C that is not positive, for fewer than two classes, and for wrong data.
+        coordwise.Interrupted
+            On Ctrl-C, with the path so far as its `result`.
         """
         self._validate_params()
         X, y = check_X_y(X, y, accept_sparse=["csr", "csc"], dtype=[np.float64, np.float32])
@@ -163,15 +182,22 @@ class LogisticRegression(Classifier):
         codes = one._classes(y)
         values = np.sort(grid_of(Cs))
         weights = one._weighted(y, codes, weights_of(sample_weight, X))
-        found = over_C(one, X, codes, weights, values)
-        return PathOverC(
-            values,
-            one.classes_,
-            np.array([point.w.T for point in found]),
-            np.array([point.c for point in found]),
-            np.array([point.gap.max() for point in found]),
-            np.array([point.converged for point in found]),
-        )
+        X, _, offsets = one._near_zero(X, np.zeros((len(y), 1)), weights, one._loss())
+
+        def assembled(found: list[Point]) -> PathOverC:
+            return PathOverC(
+                values[: len(found)],
+                one.classes_,
+                np.array([point.w.T for point in found]),
+                np.array([offsets.restored(point.w, point.c) for point in found]),
+                np.array([point.gap.max() for point in found]),
+                np.array([point.converged for point in found]),
+            )
+
+        try:
+            return assembled(over_C(one, X, codes, weights, values, time_limit=self.time_limit))
+        except Interrupted as stop:
+            raise Interrupted(str(stop), assembled(stop.result)) from None
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Probabilities of the classes, in the order of classes_.

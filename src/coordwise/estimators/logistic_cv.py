@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import numbers
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,12 +14,26 @@ from sklearn.utils._metadata_requests import _raise_for_params, _routing_enabled
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metadata_routing import UNUSED, process_routing
 
-from coordwise.estimators.base import CONSTRAINTS, with_callbacks
+from coordwise.estimators.base import CONSTRAINTS, nothing, with_callbacks
 from coordwise.estimators.classifier import Classifier, signs_of
-from coordwise.estimators.folds import CrossValidated, Fold, folds_of, halves, in_threads, prepare, warn_of_folds
+from coordwise.estimators.folds import (
+    CrossValidated,
+    Fold,
+    Halt,
+    Turns,
+    best_of,
+    folds_of,
+    halves,
+    in_threads,
+    in_time,
+    prepare,
+    warn_of_folds,
+)
 from coordwise.estimators.logistic import LogisticRegression
 from coordwise.estimators.logistic_path import grid_of, logistic_model, over_C
+from coordwise.estimators.progress import Watch
 from coordwise.fitting.fit import Fit
+from coordwise.fitting.offsets import Offsets
 from coordwise.fitting.path import Point
 from coordwise.results import Status
 from coordwise.validation import FloatArray
@@ -63,7 +78,7 @@ class LogisticRegressionCV(CrossValidated, Classifier):
     use_legacy_attributes : bool, default=True
         Attributes as dicts by class, with C_ and l1_ratio_ repeated for every class; False has plain arrays.
     method, beta, strategy, time_limit, callbacks
-        See `coordwise.estimators`. The time limit is that of a single fit.
+        See `coordwise.estimators`. Three quarters of the time limit are for the choice; callbacks watch the last fit.
 
     Attributes
     ----------
@@ -186,8 +201,16 @@ of shape (n_folds, n_l1_ratios, n_cs, n_classes, n_dof)
         return self._scorer_for_routing()(self, X, y, **given)
 
     def _fit_classes(
-        self, X: Any, y: Any, codes: Any, weights: FloatArray | None, watch: Any, split: Any = None, score: Any = None
-    ) -> list[Any]:
+        self,
+        X: Any,
+        y: Any,
+        codes: Any,
+        offsets: Offsets,
+        weights: FloatArray | None,
+        watch: Watch,
+        split: Any = None,
+        score: Any = None,
+    ) -> list[Fit]:
         Cs = self.Cs_ = grid_of(self.Cs)
         ratios = self._ratios()
         if isinstance(self.class_weight, dict) and not set(self.class_weight) <= set(self.classes_):
@@ -203,33 +226,52 @@ of shape (n_folds, n_l1_ratios, n_cs, n_classes, n_dof)
             return logistic_model(A, signs, own, intercept=intercept)
 
         signs = signs_of(codes if len(self.classes_) == 2 else codes % 2, 2)  # more classes have no use for them
-        folds = prepare(build, X, signs, weights, splits, self.n_jobs)
         order = np.argsort(Cs, kind="stable")
-        shape = (len(folds), len(Cs), len(ratios))
-        found = np.empty(shape, object)
-        scores = np.empty(shape)
+        shape = (len(splits), len(Cs), len(ratios))
+        found = np.full(shape, None, object)
+        scores = np.full(shape, np.nan)
         scorer = self._scorer_of_folds()
 
-        def one(task: tuple[Any, int, int, Fold], halt: Any) -> None:
-            part, r, k, fold = task
-            own = None if weights is None else weights[fold.train]
-            model = fold.model if len(self.classes_) == 2 else None
-            some = over_C(
-                self._single(ratios[r]), fold.model.A, codes[fold.train], own, Cs[part], model=model, callback=halt
-            )
-            params = self._score_params(score, given, fold.test)
-            for at, point in zip(part, some, strict=True):
-                found[k, at, r] = point
-                scores[k, at, r] = scorer(self._judge(point), fold.X, y[fold.test], **params)
+        def fill(over: Halt) -> None:
+            folds = prepare(build, X, signs, weights, splits, self.n_jobs, over)
 
-        parts = [order[part] for part in reversed(halves(len(Cs)))]  # weak penalties take longest
-        tasks = [(part, r, k, fold) for part in parts for r in range(len(ratios)) for k, fold in enumerate(folds)]
-        in_threads(one, tasks, self.n_jobs)
-        warn_of_folds(type(self).__name__, [point.converged for point in found.flat], self.tol)
-        last, C, ratio = (
-            self._refit(X, codes, weights, watch, found, scores) if self.refit else self._averaged(found, scores)
-        )
-        self._set_paths(found, scores, C, ratio)
+            def one(task: tuple[Any, int, int, Fold], halt: Halt) -> None:
+                part, r, k, fold = task
+                some = over_C(
+                    self._single(ratios[r]),
+                    fold.model.A,
+                    codes[fold.train],
+                    None if weights is None else weights[fold.train],
+                    Cs[part],
+                    model=fold.model if len(self.classes_) == 2 else None,
+                    callback=halt,
+                    time_limit=turns.next(),
+                )
+                params = self._score_params(score, given, fold.test)
+                for at, point in zip(part, some, strict=False):
+                    if not point.cut:
+                        scores[k, at, r] = scorer(self._judge(point), fold.X, y[fold.test], **params)
+                        found[k, at, r] = point
+
+            parts, places = [order[part] for part in halves(len(Cs), watch)], range(len(ratios))
+            tasks = [(part, r, k, fold) for part in parts for r in places for k, fold in enumerate(folds)]
+            turns = Turns(watch, len(tasks), self.n_jobs)
+            in_threads(one, tasks, self.n_jobs, over)
+
+        try:
+            in_time(watch, fill)
+        finally:  # after Ctrl-C, too
+            known = np.array([point is not None for point in found.flat]).reshape(shape)
+            place = best_of(scores.sum(axis=0), known.all(axis=0))
+            C, ratio = (np.nan, np.nan) if place is None else (float(Cs[place[0]]), float(ratios[place[1]]))
+            self._set_paths(found, scores, offsets, X.shape[1], C, ratio)
+        warn_of_folds(type(self).__name__, [point is not None and point.converged for point in found.flat], self.tol)
+        if place is None:
+            return [nothing(X.shape, 1 if len(self.classes_) == 2 else len(self.classes_), Status.TIME_LIMIT)]
+        if self.refit:
+            return [self._refit(X, codes, weights, watch, found[:, place[0], place[1]], C, ratio)]
+        last, C, ratio = self._averaged(found, np.where(known, scores, -np.inf))
+        self._set_paths(found, scores, offsets, X.shape[1], C, ratio)
         return [last]
 
     def _ratios(self) -> FloatArray:
@@ -284,23 +326,17 @@ of shape (n_folds, n_l1_ratios, n_cs, n_classes, n_dof)
         return {} if given is None else {"sample_weight": given[test]}
 
     def _refit(
-        self, X: Any, codes: Any, weights: FloatArray | None, watch: Any, found: Any, scores: FloatArray
-    ) -> tuple[Fit, float, float]:
-        """Fit all samples with the best C and l1_ratio, from the mean of the folds' solutions."""
-        total = scores.sum(axis=0)
-        at = np.unravel_index(int(np.argmax(total)), total.shape)
-        C, ratio = float(self.Cs_[at[0]]), float(self._ratios()[at[1]])
+        self, X: Any, codes: Any, weights: FloatArray | None, watch: Watch, near: Any, C: float, ratio: float
+    ) -> Fit:
+        """Fit all samples with the best C and l1_ratio, from the mean of the folds' solutions `near` by."""
         one = self._single(ratio)
-        one.C, one.n_jobs = C, self.n_jobs
+        one.C = C
         if len(self.classes_) > 2:
-            one.class_weight = None
-            (last,) = one._fit_classes(X, codes, codes, weights, watch)
-            return last, C, ratio
+            return one._several(X, codes, weights, None, watch.left(), watch)
         model = logistic_model(X, signs_of(codes, 2), weights, intercept=bool(self.fit_intercept))
         model = model.penalised(one._penalty(model.total))
-        w, c = (np.mean([getattr(point, name) for point in found[:, *at]], axis=0) for name in ("w", "c"))
-        start = model.from_primal(w, c if self.fit_intercept else None)
-        return self._run(model, start=start, watch=watch), C, ratio
+        w, c = (np.mean([getattr(point, name) for point in near], axis=0) for name in ("w", "c"))
+        return self._run(model, watch, start=model.from_primal(w, c if self.fit_intercept else None))
 
     def _averaged(self, found: Any, scores: FloatArray) -> tuple[Fit, float, float]:
         """The means of the folds' best solutions."""
@@ -312,19 +348,24 @@ of shape (n_folds, n_l1_ratios, n_cs, n_classes, n_dof)
         gap = np.max([point.gap for point in chosen], axis=0)
         status = Status.CONVERGED if all(point.converged for point in chosen) else Status.MAX_PASSES
         passes = float(sum(point.passes for point in chosen))
-        nothing, scale = np.full(1, np.nan), np.ones(len(gap))
-        last = Fit(w, c, nothing, nothing, gap, scale, status, passes, int(passes), 0.0, "mean of the folds", ())
+        unknown, scale = np.full(1, np.nan), np.ones(len(gap))
+        last = Fit(w, c, unknown, unknown, gap, scale, status, passes, int(passes), 0.0, "mean of the folds", ())
         return last, C, ratio
 
-    def _set_paths(self, found: Any, scores: FloatArray, C: float, ratio: float) -> None:
-        """Attributes of the cross-validation, in scikit-learn's shapes."""
+    def _set_paths(
+        self, found: Any, scores: FloatArray, offsets: Offsets, features: int, C: float, ratio: float
+    ) -> None:
+        """Attributes of the cross-validation, in scikit-learn's shapes; nan for what was not computed."""
         outputs = 1 if len(self.classes_) == 2 else len(self.classes_)
-        coefs = np.array([point.w.T for point in found.flat])
-        if self.fit_intercept:
-            intercepts = np.array([point.c for point in found.flat])
-            coefs = np.concatenate([coefs, intercepts[:, :, None]], axis=2)
-        coefs = coefs.reshape(*found.shape, outputs, -1)  # folds, Cs, ratios, classes, features
-        steps = np.array([max(int(np.ceil(point.passes)), 1) for point in found.flat]).reshape(found.shape)
+        intercept = bool(self.fit_intercept)
+        coefs = np.full((*found.shape, outputs, features + intercept), np.nan)  # folds, Cs, ratios, classes, features
+        steps = np.zeros(found.shape, int)
+        for place, point in np.ndenumerate(found):
+            if point is not None:
+                coefs[*place, :, :features] = point.w.T
+                if intercept:
+                    coefs[*place, :, -1] = offsets.restored(point.w, point.c)
+                steps[place] = max(int(np.ceil(point.passes)), 1)
         self.l1_ratios_ = np.array([None]) if self.l1_ratios is None else np.asarray(self._ratios())
         if not self.use_legacy_attributes:
             self.C_, self.l1_ratio_ = C, ratio
@@ -342,6 +383,7 @@ of shape (n_folds, n_l1_ratios, n_cs, n_classes, n_dof)
     def _iterations(self, fits: Any) -> Any:
         return self.n_iter_
 
-    def _report(self, fits: list[Any], flat: bool) -> None:
-        super()._report(fits, flat)
-        self.dual_gap_ = float(np.max(fits[0].gap))
+    def _report(self, fits: list[Fit], interrupted: bool) -> None:
+        if not self.refit:  # of the folds
+            fits = [replace(fits[0], gap=fits[0].gap.max(keepdims=True), scale=np.ones(1))]
+        super()._report(fits, interrupted)

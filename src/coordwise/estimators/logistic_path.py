@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from coordwise.erm import ERM
+from coordwise.estimators.base import Data
 from coordwise.estimators.classifier import signs_of
+from coordwise.fitting.fit import Fit
 from coordwise.fitting.model import LinearModel
-from coordwise.fitting.path import Point, points
+from coordwise.fitting.path import Point, clock, points, points_of
 from coordwise.losses import Logistic
 from coordwise.penalties import ElasticNet as Penalty
-from coordwise.results import Status
 from coordwise.validation import FloatArray
 
 __all__ = ["PathOverC", "grid_of", "logistic_model", "over_C"]
@@ -45,7 +45,7 @@ def grid_of(Cs: Any) -> FloatArray:
 
 def logistic_model(X: Any, signs: FloatArray, weights: FloatArray | None, *, intercept: bool) -> LinearModel:
     """The model for labels -1 and +1, whose penalty is to be replaced."""
-    return LinearModel(ERM(X, signs, loss=Logistic(), penalty=Penalty(0.0, 1.0), sample_weight=weights), intercept)
+    return LinearModel(Data(X, signs, loss=Logistic(), penalty=Penalty(0.0, 1.0), sample_weight=weights), intercept)
 
 
 def over_C(
@@ -57,27 +57,29 @@ def over_C(
     *,
     model: LinearModel | None = None,
     callback: Callable[[Any], object] | None = None,
+    time_limit: float | None = None,
 ) -> list[Point]:
     """The solutions for Cs, from the smallest up is best: every fit starts from the last.
 
     `one` is a LogisticRegression with classes_ and the options of every fit, which is used up; `codes` are positions in
-    classes_, `weights` include those of the classes. For two classes `model` may be that of the samples.
+    classes_, `weights` include those of the classes. For two classes `model` may be that of the samples. Limits and
+    Ctrl-C as in `coordwise.fitting.path.points`.
     """
-    total = float(X.shape[0] if weights is None else weights.sum())
     if len(one.classes_) == 2:
         if model is None:
             model = logistic_model(X, signs_of(codes, 2), weights, intercept=bool(one.fit_intercept))
         penalties = []
         for C in Cs:
             one.C = float(C)
-            penalties.append(one._penalty(total))
-        return points(model, penalties, callback=callback, **one._options())
-    found = []
-    one.warm_start, one.class_weight = True, None
-    for C in Cs:
-        one.C = float(C)
-        (fit,) = one._fit_classes(X, codes, codes, weights, callback)
-        if fit.status is Status.INTERRUPTED:
-            raise KeyboardInterrupt
-        found.append(Point(fit.w, fit.c, fit.gap, fit.passes, fit.converged))
-    return found
+            penalties.append(one._penalty(model.total))
+        return points(model, penalties, callback=callback, **one._options(time_limit))
+
+    def fits() -> Iterator[Fit]:
+        start, left = None, clock(time_limit)
+        for C in Cs:
+            one.C = float(C)
+            found = one._several(X, codes, weights, start, left(), callback)
+            start = found.candidate
+            yield found
+
+    return points_of(fits(), len(Cs))

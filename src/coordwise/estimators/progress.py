@@ -30,13 +30,23 @@ def callback_support() -> type:
 
 
 class Watch:
-    """Called with a `Progress` at every record: prints, calls the callbacks, and stops the fit if one returns True."""
+    """Called with a `Progress` at every record: prints, calls the callbacks, and stops the fit if one returns True.
+
+    It knows how much is left of the time limit, which is that of the whole fit.
+    """
 
     def __init__(
-        self, name: str, tol: float, verbose: int, callbacks: list[Callable[[Any], object]], tell: Any = None
+        self,
+        name: str,
+        tol: float,
+        verbose: int,
+        callbacks: list[Callable[[Any], object]],
+        tell: Any = None,
+        time_limit: float | None = None,
     ) -> None:
         self.name, self.tol, self.verbose, self.callbacks, self.tell = name, tol, int(verbose), callbacks, tell
         self.begun = self.shown = time.perf_counter()
+        self.time_limit = time_limit
         self.live = self.verbose > 0 and sys.stderr.isatty()
 
     def __call__(self, progress: Progress) -> bool:
@@ -47,6 +57,12 @@ class Watch:
         if self.tell is not None:
             stop.append(bool(self.tell(progress)))
         return any(stop)
+
+    def left(self, share: float = 1.0) -> float | None:
+        """Seconds of this share of the time limit that are left; None if there is no limit."""
+        if self.time_limit is None:
+            return None
+        return max(share * self.time_limit - (time.perf_counter() - self.begun), 0.0)
 
     def _show(self, progress: Progress) -> None:
         now = time.perf_counter()

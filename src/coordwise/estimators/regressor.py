@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,10 +10,14 @@ from sklearn.base import MultiOutputMixin, RegressorMixin, _fit_context
 from sklearn.linear_model._base import LinearModel as _Predictor
 from sklearn.utils.validation import validate_data
 
-from coordwise.estimators.base import Linear, weights_of, with_callbacks
+from coordwise.estimators.base import Linear, narrowed, nothing, weights_of, with_callbacks
+from coordwise.estimators.progress import Watch
 from coordwise.fitting.fit import Fit
+from coordwise.fitting.model import Candidate
+from coordwise.fitting.offsets import Offsets
 from coordwise.losses import Loss, Squared
 from coordwise.penalties import ElasticNet as Penalty
+from coordwise.results import Status
 from coordwise.validation import FloatArray
 
 __all__ = ["Regressor"]
@@ -56,31 +61,42 @@ class Regressor(MultiOutputMixin, RegressorMixin, _Predictor, Linear):
             y_numeric=True,
         )
         weights = weights_of(sample_weight, X)
-        flat = y.ndim == 1
         targets = np.asarray(y, np.float64).reshape(len(y), -1)
-        start = self._start((X.shape[1], targets.shape[1]), X.shape[0])
+        kind, outputs = X.dtype, targets.shape[1]
+        X, targets, offsets = self._near_zero(X, targets, weights, self._loss())
+        start = self._start((X.shape[1], outputs), X.shape[0], offsets)
         with self._watching(X, y) as watch:
-            found = self._solve(X, targets, weights, start, watch, **routed)
+            (found,), interrupted = self._attempt(
+                lambda: [self._solve(X, y, targets, offsets, weights, start, watch, **routed)],
+                lambda: nothing(X.shape, outputs, Status.INTERRUPTED),
+            )
+        found = replace(found, c=offsets.restored(found.w, found.c))
         self._keep(found)
-        self._set(found.w.T.astype(X.dtype, copy=False), found.c.astype(X.dtype, copy=False), flat)
+        coef, intercept = narrowed(found.w.T, kind), narrowed(found.c, kind)
+        self.coef_ = coef[0] if outputs == 1 else coef
+        self.intercept_ = (intercept[0] if y.ndim == 1 else intercept) if self.fit_intercept else 0.0
         self.n_iter_ = self._iterations(found)
-        self._report([found], flat)
+        self._report([found], interrupted)
         return self
 
     _multi_output = True
 
-    def _solve(self, X: Any, targets: FloatArray, weights: FloatArray | None, start: Any, watch: Any) -> Fit:
+    def _solve(
+        self,
+        X: Any,
+        y: Any,
+        targets: FloatArray,
+        offsets: Offsets,
+        weights: FloatArray | None,
+        start: Candidate | None,
+        watch: Watch,
+    ) -> Fit:
+        """The fit of data near 0, from which `offsets` were taken."""
         total = float(len(targets) if weights is None else weights.sum())
-        penalty = self._penalty(total)
-        return self._fit_model(
-            X, targets, self._loss(), penalty, weights, intercept=self.fit_intercept, start=start, watch=watch
-        )
-
-    def _set(self, coef: FloatArray, intercept: FloatArray, flat: bool) -> None:
-        self.coef_ = coef[0] if flat else coef
-        self.intercept_ = intercept[0] if flat else intercept
-        if not self.fit_intercept:
-            self.intercept_ = 0.0
+        penalty, loss = self._penalty(total), self._loss()
+        level = None if loss.name == "squared" else offsets.level  # the mean is the best level for squares
+        intercept = bool(self.fit_intercept)
+        return self._fit_model(X, targets, loss, penalty, weights, watch, intercept=intercept, start=start, level=level)
 
     def _iterations(self, found: Any) -> Any:
         return max(int(np.ceil(found.passes)), 1)

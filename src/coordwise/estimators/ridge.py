@@ -5,14 +5,26 @@ from __future__ import annotations
 import numbers
 from typing import Any, ClassVar
 
+import numpy as np
+from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import validate_data
 
-from coordwise.estimators.alpha_path import Penalised
-from coordwise.estimators.base import CONSTRAINTS
+from coordwise.estimators.alpha_path import Penalised, checked
+from coordwise.estimators.base import CONSTRAINTS, joined, narrowed, nothing, one_by_one, weights_of
+from coordwise.estimators.batches import MOST_FEATURES, Batches
 from coordwise.estimators.classifier import Classifier
+from coordwise.estimators.multilabel import Multilabel
+from coordwise.estimators.progress import Watch
+from coordwise.fitting.fit import Fit
+from coordwise.fitting.model import Candidate
+from coordwise.fitting.offsets import Offsets
 from coordwise.fitting.unpenalised import penalty_of
+from coordwise.interrupts import Interrupted
 from coordwise.losses import Loss, Squared
 from coordwise.penalties import ElasticNet as Penalty
+from coordwise.results import Status
+from coordwise.validation import FloatArray
 
 __all__ = ["Ridge", "RidgeClassifier"]
 
@@ -25,8 +37,9 @@ class Ridge(Penalised):
 
     Parameters
     ----------
-    alpha : float, default=1.0
-        At least 0. Without a penalty this is least squares: of several solutions, that of smallest |w|.
+    alpha : float or ndarray of shape (n_targets,), default=1.0
+        At least 0; an array has one for every target. Without a penalty this is least squares: of several solutions,
+        that of smallest |w|.
     fit_intercept : bool, default=True
     max_iter : int, default=None
         Limit on passes over the data; 1000 if None.
@@ -39,13 +52,13 @@ class Ridge(Penalised):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **CONSTRAINTS,
-        "alpha": [Interval(numbers.Real, 0, None, closed="left")],
+        "alpha": [Interval(numbers.Real, 0, None, closed="left"), np.ndarray],
         "positive": ["boolean"],
     }
 
     def __init__(
         self,
-        alpha: float = 1.0,
+        alpha: Any = 1.0,
         *,
         fit_intercept: bool = True,
         max_iter: int | None = None,
@@ -75,11 +88,108 @@ class Ridge(Penalised):
         self.n_jobs = n_jobs
 
     def _penalty(self, total: float) -> Penalty:
-        return penalty_of(0.0, float(self.alpha) / total, bool(self.positive))
+        return self._l2(float(self.alpha), total)
+
+    def _l2(self, alpha: float, total: float) -> Penalty:
+        return penalty_of(0.0, alpha / total, bool(self.positive))
+
+    def _solve(
+        self,
+        X: Any,
+        y: Any,
+        targets: FloatArray,
+        offsets: Offsets,
+        weights: FloatArray | None,
+        start: Candidate | None,
+        watch: Watch,
+    ) -> Fit:
+        """All targets at once if they share alpha, else one after the other."""
+        self.__dict__.pop("_batches", None)  # `partial_fit` begins anew
+        outputs = targets.shape[1]
+        alphas, total = self._alphas(outputs), float(len(targets) if weights is None else weights.sum())
+
+        def one(k: int, which: slice) -> Fit:
+            if k > 0 and watch.left() == 0:
+                return nothing(X.shape, 1, Status.TIME_LIMIT)
+            some, penalty = np.ascontiguousarray(targets[:, which]), self._l2(float(alphas[k]), total)
+            intercept = bool(self.fit_intercept)
+            return self._fit_model(X, some, self._loss(), penalty, weights, watch, intercept=intercept)
+
+        if np.all(alphas == alphas[0]):
+            return one(0, slice(None))
+        each = (one(k, slice(k, k + 1)) for k in range(outputs))
+        try:
+            return joined(one_by_one(each, outputs, nothing(X.shape, 1, Status.INTERRUPTED)))
+        except Interrupted as stop:
+            raise Interrupted(str(stop), joined(stop.result)) from None
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Take in one more batch of samples: afterwards the model is that of all batches since the last `fit`, exactly.
+
+        Of the samples only means and products of features with each other are kept, d^2 numbers. `dual_gap_` is
+        P(w, c) - min P as far as rounding leaves it, `n_samples_seen_` counts the samples.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+        sample_weight : float or array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            Also for ``positive=True`` and for more than 10,000 features, which need the samples themselves: use `fit`.
+        """
+        before: Batches | None = getattr(self, "_batches", None)
+        if self.positive:
+            raise ValueError("partial_fit does not take positive=True, which needs the samples themselves; use fit.")
+        X, y = validate_data(
+            self,
+            X,
+            y,
+            accept_sparse=["csr", "csc"],
+            dtype=[np.float64, np.float32],
+            multi_output=True,
+            y_numeric=True,
+            reset=before is None,
+        )
+        if X.shape[1] > MOST_FEATURES:
+            raise ValueError(f"X has {X.shape[1]} features; partial_fit takes at most {MOST_FEATURES}. Use fit.")
+        targets = np.asarray(y, np.float64).reshape(len(y), -1)
+        if before is not None and before.cross.shape[1] != targets.shape[1]:
+            raise ValueError(f"y has {targets.shape[1]} targets; the batches before had {before.cross.shape[1]}.")
+        now = Batches.of(X, targets, weights_of(sample_weight, X), center=bool(self.fit_intercept))
+        self._batches = now if before is None else before + now
+        w, c, gap = self._batches.ridge(self._alphas(targets.shape[1]))
+        kind, flat = X.dtype, targets.shape[1] == 1
+        self.coef_ = narrowed(w.T[0] if flat else w.T, kind)
+        self.intercept_ = narrowed(c[0] if y.ndim == 1 else c, kind) if self.fit_intercept else 0.0
+        self.dual_gap_ = float(gap[0]) if flat else gap
+        self.n_iter_, self.passes_ = self._batches.batches, 1.0
+        self.n_samples_seen_ = self._batches.samples
+        self.strategy_ = f"moments: {self._batches.samples} samples in {self._batches.batches} batches"
+        return self
+
+    def _alphas(self, outputs: int) -> FloatArray:
+        """One alpha for every target."""
+        alphas = np.asarray(checked(np.ravel(self.alpha), "alpha"), np.float64)
+        if len(alphas) not in (1, outputs):
+            raise ValueError(
+                f"Number of targets and number of penalties do not correspond: {len(alphas)} != {outputs}. Give one "
+                "alpha, or one for every target."
+            )
+        return np.broadcast_to(alphas, (outputs,))
 
 
-class RidgeClassifier(Classifier):
-    """Ridge regression on labels -1 and +1, one problem per class with more than two classes.
+class RidgeClassifier(Multilabel, Classifier):
+    """Ridge regression on labels -1 and +1, one problem per class with more than two classes, or per label.
+
+    With y of zeros and ones, a column for every label, each label is decided by itself.
 
     With the same parameters the solution is that of ``sklearn.linear_model.RidgeClassifier``. The fit ends when the
     duality gap is at most tol times the objective at zero, as for `Ridge`.

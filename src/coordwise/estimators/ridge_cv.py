@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
 
 from coordwise.estimators.alpha_cv import AlphaCV
 from coordwise.estimators.base import with_callbacks
 from coordwise.estimators.classifier import Classifier, signs_of
+from coordwise.estimators.multilabel import Multilabel
+from coordwise.estimators.progress import Watch
 from coordwise.estimators.regressor import Regressor
 from coordwise.fitting.fit import Fit
+from coordwise.fitting.model import Candidate
+from coordwise.fitting.offsets import Offsets
 from coordwise.validation import FloatArray
 
 __all__ = ["RidgeCV", "RidgeClassifierCV"]
@@ -30,7 +33,7 @@ class RidgeCV(AlphaCV, Regressor):
     Parameters
     ----------
     alphas : float or array-like, default=(0.1, 1.0, 10.0)
-        Positive.
+        At least 0.
     fit_intercept : bool, default=True
     scoring : str or callable, default=None
         None: the negative mean squared error if samples are left out one at a time, R^2 for folds.
@@ -48,7 +51,7 @@ class RidgeCV(AlphaCV, Regressor):
         Limit on passes over the data; 1000 if None.
     random_state : int, RandomState instance or None, default=None
     method, beta, strategy, time_limit, verbose, callbacks
-        See `coordwise.estimators`. The time limit is that of a single fit.
+        See `coordwise.estimators`. Three quarters of the time limit are for the choice; callbacks watch the last fit.
     n_jobs : int, default=None
         Threads over the folds.
 
@@ -123,33 +126,34 @@ class RidgeCV(AlphaCV, Regressor):
         self
         """
         split, score = self._routed(sample_weight, params)
-        flat = getattr(y, "ndim", None) or np.asarray(y).ndim
-        return self._fit(X, y, sample_weight, flat=flat == 1, split=split, score=score)
+        return self._fit(X, y, sample_weight, split=split, score=score)
 
     def _solve(
         self,
         X: Any,
+        y: Any,
         targets: FloatArray,
+        offsets: Offsets,
         weights: FloatArray | None,
-        start: Any,
-        watch: Any,
-        flat: bool = True,
+        start: Candidate | None,
+        watch: Watch,
         split: Any = None,
         score: Any = None,
     ) -> Fit:
-        y = targets[:, 0] if flat else targets
-        return self._choose(X, y, targets, weights, watch, split, score)
+        return self._choose(X, y, targets, offsets, weights, watch, split, score)
 
 
-class RidgeClassifierCV(AlphaCV, Classifier):
+class RidgeClassifierCV(Multilabel, AlphaCV, Classifier):
     """`RidgeClassifier` with alpha chosen by cross-validation; see `RidgeCV`.
+
+    With y of zeros and ones, a column for every label, each label is decided by itself.
 
     With the same parameters the choice and the solution are those of ``sklearn.linear_model.RidgeClassifierCV``.
 
     Parameters
     ----------
     alphas : float or array-like, default=(0.1, 1.0, 10.0)
-        Positive.
+        At least 0.
     fit_intercept : bool, default=True
     scoring : str or callable, default=None
         None: the negative mean squared error of the labels -1 and +1 if samples are left out one at a time, accuracy
@@ -221,8 +225,8 @@ class RidgeClassifierCV(AlphaCV, Classifier):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-            Classes.
+        y : array-like of shape (n_samples,) or (n_samples, n_labels)
+            Classes, or zeros and ones for labels.
         sample_weight : float or array-like of shape (n_samples,), default=None
         **params
             For the splitter and the scorer, with scikit-learn's metadata routing.
@@ -232,14 +236,24 @@ class RidgeClassifierCV(AlphaCV, Classifier):
         self
         """
         split, score = self._routed(sample_weight, params)
-        self._fit(X, y, sample_weight, split=split, score=score)
-        if len(self.classes_) == 2:  # as scikit-learn's
+        return self._fit(X, y, sample_weight, split=split, score=score)
+
+    def _report(self, fits: list[Fit], interrupted: bool) -> None:
+        if len(self.coef_) == 1:  # as scikit-learn's
             self.coef_ = self.coef_[0]
-        return self
+        super()._report(fits, interrupted)
 
     def _fit_classes(
-        self, X: Any, y: Any, codes: Any, weights: FloatArray | None, watch: Any, split: Any = None, score: Any = None
+        self,
+        X: Any,
+        y: Any,
+        codes: Any,
+        offsets: Offsets,
+        weights: FloatArray | None,
+        watch: Watch,
+        split: Any = None,
+        score: Any = None,
     ) -> list[Fit]:
         weights = self._weighted(y, codes, weights)
         targets = signs_of(codes, len(self.classes_))
-        return [self._choose(X, y, targets, weights, watch, split, score)]
+        return [self._choose(X, y, targets, offsets, weights, watch, split, score)]

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import numbers
-import time
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from coordwise.estimators.base import CONSTRAINTS
+from coordwise.estimators.base import CONSTRAINTS, nothing, one_by_one
 from coordwise.estimators.classifier import Classifier
+from coordwise.estimators.progress import Watch
 from coordwise.estimators.regressor import Regressor
+from coordwise.fitting.fit import Fit
+from coordwise.fitting.offsets import Offsets
 from coordwise.losses import EpsilonInsensitive, Hinge, Loss, SquaredEpsilonInsensitive, SquaredHinge
 from coordwise.penalties import ElasticNet as Penalty
+from coordwise.results import Status
 from coordwise.validation import FloatArray
 
 __all__ = ["LinearSVC", "LinearSVR"]
@@ -106,22 +109,27 @@ class LinearSVC(Classifier):
         lam = 1 / ((1.0 if self.loss == "hinge" else 2.0) * float(self.C) * total)
         return Penalty(lam, 0.0) if self.penalty == "l1" else Penalty(0.0, lam)
 
-    def _fit_classes(self, X: Any, y: Any, codes: Any, weights: FloatArray | None, watch: Any) -> list[Any]:
+    def _fit_classes(
+        self, X: Any, y: Any, codes: Any, offsets: Offsets, weights: FloatArray | None, watch: Watch
+    ) -> list[Fit]:
         if self.penalty == "l1" and self.loss == "hinge":
             raise ValueError(
                 "Unsupported set of arguments: The combination of penalty='l1' and loss='hinge' is not supported. Use "
                 "loss='squared_hinge'."
             )
         if self.class_weight is None or len(self.classes_) == 2:
-            return super()._fit_classes(X, y, codes, weights, watch)
+            return super()._fit_classes(X, y, codes, offsets, weights, watch)
         given = self._class_weights(y, weights)[codes]
-        fits, begun = [], time.perf_counter()
-        for k in range(len(self.classes_)):
+
+        def against_the_rest(k: int) -> Fit:
+            if k > 0 and watch.left() == 0:
+                return nothing(X.shape, 1, Status.TIME_LIMIT)
             own = np.where(codes == k, given, 1.0)
             signs = np.where(codes == k, 1.0, -1.0)[:, None]
-            left = None if self.time_limit is None else max(self.time_limit - (time.perf_counter() - begun), 0.0)
-            fits.append(self._fit_signs(X, signs, own if weights is None else own * weights, watch, left))
-        return fits
+            return self._fit_signs(X, signs, offsets, own if weights is None else own * weights, watch)
+
+        count = len(self.classes_)
+        return one_by_one(map(against_the_rest, range(count)), count, nothing(X.shape, 1, Status.INTERRUPTED))
 
 
 class LinearSVR(Regressor):

@@ -1,4 +1,4 @@
-"""Charts of empirical risk minimisation: some methods on one problem, from several seeds (figures 2, 3, 4, 5 and 7)."""
+"""Charts of empirical risk minimisation: some methods on one problem, from several seeds (figures 2 to 5 and 7)."""
 
 from __future__ import annotations
 
@@ -18,10 +18,27 @@ from coordwise.experiments.units import Finding, Interrupted, Library, Unit, Wat
 from coordwise.methods import ACDM, APCG, APPROX, NUACDM, RCDM, ACDMns, Method, NUACDMns
 from coordwise.objectives import Objective
 from coordwise.recording import Progress
+from coordwise.regularized import Regularized
 from coordwise.results import Constants, Result, Status
+from coordwise.schedules import Split, power
 from coordwise.solve import solve
 
-__all__ = ["FAMILIES", "ErmChart", "Family", "charts_of", "facts_of", "rows_of", "trace"]
+__all__ = [
+    "FAMILIES",
+    "PUBLISHED",
+    "TIGHT",
+    "UNPUBLISHED",
+    "ErmChart",
+    "Family",
+    "charts_of",
+    "facts_of",
+    "rows_of",
+    "trace",
+]
+
+PUBLISHED = ACDM(constants="published")
+TIGHT = "ACDM, tight constants"  # not Lee and Sidford's: the library's own variant
+UNPUBLISHED = "ACDM sampling in Algorithm 2, unpublished"
 
 COLUMNS = ("method", "seed", "iterations", "passes", "dual", "primal", "dual_distance", "primal_distance")
 
@@ -63,7 +80,13 @@ def _l2l1(data: Dataset, lam: float) -> DualERM:
     return ERM(data.A, data.b, loss="l2l1", penalty="l2", lam=lam).dual()
 
 
-_STRONGLY_CONVEX: dict[str, Method] = {"RCDM": RCDM(), "ACDM": ACDM(), "APCG*": APCG(), "NU_ACDM": NUACDM()}
+_STRONGLY_CONVEX: dict[str, Method] = {
+    "RCDM": RCDM(),
+    "ACDM": PUBLISHED,
+    TIGHT: ACDM(constants="tight"),
+    "APCG*": APCG(),
+    "NU_ACDM": NUACDM(),
+}
 
 FAMILIES = {
     family.name: family
@@ -73,14 +96,27 @@ FAMILIES = {
         Family(
             "l2l1",
             _l2l1,
-            {"RCDM": RCDM(), "ACDM": ACDMns(), "APCG": APPROX(), "NU_ACDM": NUACDMns()},
+            {
+                "RCDM": RCDM(),
+                "ACDM": Regularized(PUBLISHED),
+                UNPUBLISHED: ACDMns(),
+                "APCG": APPROX(start="published"),
+                "NU_ACDM": NUACDMns(),
+            },
             strongly_convex=False,
         ),
         Family(
             "beta",
             _l2l1,
-            {f"β = {beta:g}": NUACDMns(beta=beta) for beta in paper.BETAS} | {"APCG": APPROX()},
+            {f"β = {beta:g}": NUACDMns(beta=beta) for beta in paper.BETAS} | {"APCG": APPROX(start="published")},
             strongly_convex=False,
+            only_smallest=True,
+        ),
+        Family(
+            "remark",
+            _ridge,
+            {f"β = {beta:g}": NUACDM(beta=beta) for beta in (0.0, 0.5, 1.0)},
+            strongly_convex=True,
             only_smallest=True,
         ),
     )
@@ -142,6 +178,8 @@ class ErmChart(Unit):
                 for name, values in rows_of(label, seed, result, minimum).items():
                     columns[name] += values
             lines[label] = {"ran": result.method} | facts_of(result.constants)
+            if isinstance(method, NUACDMns):
+                lines[label]["distance2"] = _distance2(objective, y, method.beta)
         facts: dict[str, Any] = {
             "passes": passes,
             "n": data.A.shape[0],
@@ -230,6 +268,12 @@ def _tuned(
         for i, (s, d, time) in enumerate(zip(values, distances, times, strict=True))
     ]
     return APCG(sigma=float(values[best])), table
+
+
+def _distance2(objective: DualERM, y: Any, beta: float) -> float:
+    """|x_0 - x*|^2 in the norm L_beta from the start 0, as Theorem 6.1 needs it."""
+    weights = power(Split.of(objective, move=False).L, beta)
+    return float(np.sum(weights * np.square(y.reshape(-1))))
 
 
 def _rounded(passes: float) -> float:

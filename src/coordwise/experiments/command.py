@@ -7,6 +7,7 @@ import importlib.util
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from coordwise.datasets import Dataset
@@ -41,12 +42,14 @@ def add_reproduce(commands: Any) -> None:
         help="use generated data even if the real ones are there, with this share of their rows (1 for all)",
     )
     length = parser.add_mutually_exclusive_group()
-    length.add_argument("--quick", action="store_true", default=None, help="fewer seeds and shorter runs")
+    length.add_argument(
+        "--quick", action="store_true", default=None, help="fewer seeds and shorter runs, kept apart in DIR/quick"
+    )
     length.add_argument("--full", dest="quick", action="store_false", help="in full, even without real data")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="the first seed (default: 0)")
     parser.add_argument("--seeds", type=int, metavar="K", help="how many seeds (default: 5, or 2 if quick)")
     parser.add_argument("--jobs", type=int, metavar="J", help="threads (default: one per processor)")
-    parser.add_argument("--force", action="store_true", help="replace results of other settings or data in DIR")
+    parser.add_argument("--force", action="store_true", help="replace results of other seeds or data in DIR")
     parser.set_defaults(run=run)
 
 
@@ -78,12 +81,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise (OSError if isinstance(error, OSError) else ValueError)(text) from None
     except KeyboardInterrupt:
         report.close()
-        stored = (
-            f"{report.done} of {report.units} charts and tables are stored in {arguments.out}; t"
-            if report.units
-            else "T"
-        )
-        print(f"Interrupted. {stored}he same command goes on from there.", file=sys.stderr)
+        kept = f"{report.done} of {report.units} charts and tables are stored in {report.folder}. "
+        print(f"Interrupted. {kept * bool(report.units)}The same command goes on from there.", file=sys.stderr)
         return 130
     finally:
         report.close()
@@ -96,6 +95,7 @@ class _Lines:
 
     def __init__(self) -> None:
         self.begun = time.perf_counter()
+        self.folder = Path()
         self.units = self.done = 0
         self.work = self.worked = 0.0
 
@@ -110,15 +110,16 @@ class _Lines:
         rows, columns = data.A.shape
         self.say(f"{data.name}: {rows:,} x {columns:,}, {data.A.nnz:,} entries; {data.origin}")
 
-    def begin(self, settings: Settings, work: float, units: int, stored: int) -> None:
+    def begin(self, settings: Settings, folder: Path, work: float, units: int, stored: int) -> None:
         """See `Reporter`."""
+        self.folder = folder
         kind = "a quick look" if settings.quick else "in full"
         kept = f"; {stored} kept from an earlier run" if stored else ""
         self.work, self.units, self.begun = work, units + stored, time.perf_counter()
         self.done = stored
         what = "chart or table" if units == 1 else "charts and tables"
         seeds = f"{len(settings.seeds)} seed{'s' * (len(settings.seeds) != 1)}"
-        self.say(f"{units} {what} to compute, {kind}, {seeds}{kept}")
+        self.say(f"{units} {what} to compute, {kind}, {seeds}{kept}, in {folder}")
 
     def advance(self, work: float, running: Sequence[str]) -> None:
         """See `Reporter`."""
@@ -170,9 +171,9 @@ class _Terminal(_Lines):
         """See `Reporter`."""
         self.bar.update(self.task, description=f"reading {name}")
 
-    def begin(self, settings: Settings, work: float, units: int, stored: int) -> None:
+    def begin(self, settings: Settings, folder: Path, work: float, units: int, stored: int) -> None:
         """See `Reporter`."""
-        super().begin(settings, work, units, stored)
+        super().begin(settings, folder, work, units, stored)
         self.bar.reset(self.task, total=max(work, 1.0), left="")
 
     def advance(self, work: float, running: Sequence[str]) -> None:
@@ -223,4 +224,6 @@ def _summarise(outcome: Outcome) -> None:
         print(
             f"Generated stand-ins took the place of {', '.join(stand_ins)}; `coordwise data get all` fetches the data."
         )
+    if outcome.settings.quick:
+        print("This was a quick look, apart from the full run: `coordwise reproduce` with the data, or --full without.")
     print(f"{outcome.page} ({_clock(outcome.seconds)})")

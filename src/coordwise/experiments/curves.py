@@ -13,7 +13,20 @@ from coordwise.experiments.units import Finding
 from coordwise.plotting import Band
 from coordwise.validation import FloatArray
 
-__all__ = ["Curve", "band", "curves_of", "depth", "fall", "floor_of", "labels_of", "level_of", "reach", "speedup"]
+__all__ = [
+    "Curve",
+    "band",
+    "curves_of",
+    "depth",
+    "fall",
+    "floor_of",
+    "gains",
+    "labels_of",
+    "level_of",
+    "reach",
+    "share_of_bound",
+    "speedup",
+]
 
 X = Literal["passes", "iterations"]
 Y = Literal["dual", "primal"]
@@ -89,6 +102,24 @@ def speedup(finding: Finding, slow: str, fast: str, x: X, y: Y = "dual") -> floa
     level = level_of(finding, (slow, fast), y)
     times = [reach(curves_of(finding, label, x, y), level) for label in (slow, fast)]
     return times[0] / times[1] if min(times) > 0 else math.nan
+
+
+def gains(finding: Finding, slow: str, fast: str) -> list[float]:
+    """The speed-up in iterations, seed by seed, at the level that the curves of all seeds come down to."""
+    level = level_of(finding, (slow, fast))
+    pairs = zip(*(curves_of(finding, label, "iterations") for label in (slow, fast)), strict=True)
+    return [_crossing(one, level) / _crossing(other, level) for one, other in pairs]
+
+
+def share_of_bound(finding: Finding, label: str) -> float:
+    """Theorem 6.1: the largest (D(y_T) - min D) (T + 1)^2/(2 |x_0 - x*|^2 S^2) at any record, a mean over seeds."""
+    line = finding.facts["lines"][label]
+    shares = []
+    for curve in curves_of(finding, label, "iterations"):
+        steps = np.round(curve.x * finding.facts["n"])
+        shares.append(curve.distance * (steps + 1) ** 2 / (2 * line["distance2"] * line["Theta"]))
+    above = curves_of(finding, label, "iterations")[0].distance > floor_of(finding)
+    return float(np.max(np.mean(shares, axis=0)[above]))
 
 
 def fall(finding: Finding, label: str) -> tuple[float, float]:

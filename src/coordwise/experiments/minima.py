@@ -50,7 +50,7 @@ def certified_minimum(objective: DualERM, tol: float, watch: Watch, *, passes: f
     if watch.stopped:
         raise Interrupted
     gap = max(float(result.gap), 1e-15 * scale)
-    return Certified(float(result.value), float(result.primal), gap, result.method), result.x
+    return Certified(float(result.value), float(result.primal), gap, result.method), result.point
 
 
 def _newton(problem: ERM, tol: float, watch: Watch) -> tuple[FloatArray, FloatArray]:

@@ -19,7 +19,7 @@ import coordwise
 from coordwise.datasets import Dataset
 from coordwise.experiments import paper
 from coordwise.experiments.catalogue import EXPERIMENTS, Experiment
-from coordwise.experiments.figures import axes_of, panel_svg, save_figure
+from coordwise.experiments.figures import panels_of, save_figure, views_of
 from coordwise.experiments.settings import Settings
 from coordwise.experiments.speedups import speedups
 from coordwise.experiments.store import write_csv, write_whole
@@ -103,12 +103,12 @@ def _section(experiment: Experiment, findings: Mapping[str, Finding]) -> dict[st
         "table": None,
     }
     if experiment.is_figure:
-        for x in axes_of(experiment):
-            panels = [
-                {"title": unit.title, "image": _embedded(panel_svg(unit, findings[unit.key], experiment, x))}
-                for unit in experiment.units
-            ]
-            section["views"].append({"x": x, "panels": panels})
+        for view in views_of(experiment):
+            panels = [{"title": t, "image": _embedded(svg)} for t, svg in panels_of(experiment, findings, view)]
+            what = f", {view.y} distances" if len(experiment.ys) > 1 else ""
+            section["views"].append(
+                {"panels": panels, "file": experiment.name + view.suffix, "words": f"against {view.against}{what}"}
+            )
         section["notes"] = _notes(experiment, found)
     else:
         section["table"] = {"table1": _table_1, "table2": _table_2, "table3": _table_3}[experiment.name](found)
@@ -162,7 +162,7 @@ def _axis_note(findings: Mapping[str, Finding]) -> str | None:
     best: tuple[float, str, dict[str, float]] | None = None
     for key, finding in findings.items():
         lines = finding.facts.get("lines", {})
-        if {"ACDM", "NU_ACDM"} <= lines.keys() and not key.startswith("system"):
+        if {"RCDM", "ACDM", "NU_ACDM"} <= lines.keys() and not key.startswith("system"):
             touched = {label: finding.facts["n"] / lines[label]["iterations_per_pass"] for label in lines}
             if best is None or touched["ACDM"] > best[0]:
                 best = touched["ACDM"], key, touched

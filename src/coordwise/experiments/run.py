@@ -20,7 +20,7 @@ from coordwise.experiments import paper
 from coordwise.experiments.catalogue import EXPERIMENTS, Experiment
 from coordwise.experiments.claims import check_claims
 from coordwise.experiments.settings import Settings
-from coordwise.experiments.store import Store, quick_of
+from coordwise.experiments.store import Store
 from coordwise.experiments.units import Finding, Interrupted, Unit
 from coordwise.experiments.verdicts import Claim
 from coordwise.validation import check_choice, check_count, check_number
@@ -37,8 +37,8 @@ class Reporter(Protocol):
     def loaded(self, data: Dataset) -> None:
         """It was."""
 
-    def begin(self, settings: Settings, work: float, units: int, stored: int) -> None:
-        """So much work lies ahead, in so many units; others are stored from an earlier run."""
+    def begin(self, settings: Settings, folder: Path, work: float, units: int, stored: int) -> None:
+        """So much work lies ahead, in so many units; others are stored in the folder from an earlier run."""
 
     def advance(self, work: float, running: Sequence[str]) -> None:
         """So much of it is done, and these units are being computed."""
@@ -92,13 +92,14 @@ def reproduce(
 ) -> Outcome:
     """Compute tables and figures of the paper and write them, with their numbers and a page, into a folder.
 
-    Finished units are stored in ``out/data`` as they come; a later call with the same data and settings takes them
-    from there. Every number depends on the data, the settings and the seeds alone.
+    Finished units are stored in ``data`` there as they come; a later call with the same data and settings takes them
+    from there. A full run writes into `out` itself and a quick look into ``out/quick``, so that neither sees or
+    replaces the other. Every number depends on the data, the settings and the seeds alone.
 
     Parameters
     ----------
     names : str or iterable of str, default "all"
-        table1 to table3, fig1 to fig7, or all.
+        table1 to table3, fig1 to fig7, remark11, sqrtn, or all.
     out : path, default "reproduction"
         Created if need be.
     data : path, optional
@@ -106,8 +107,7 @@ def reproduce(
     stand_ins : float, optional
         Use generated data in place of the real ones, with this share of their rows.
     quick : bool, optional
-        Fewer seeds and shorter runs; by default as the folder's earlier results are, or else if no real data was found
-        for any dataset.
+        Fewer seeds and shorter runs, in ``out/quick``; by default if datasets are needed and none of them was found.
     seed : int, default 0
         The first seed; the others follow it.
     seeds : int, optional
@@ -115,7 +115,7 @@ def reproduce(
     n_jobs : int, optional
         Threads; one per processor by default.
     force : bool, default False
-        Replace what a folder holds of other settings or data.
+        Replace what a folder holds of other seeds or data.
     report : Reporter, optional
         Told how it goes on.
 
@@ -126,7 +126,7 @@ def reproduce(
     Raises
     ------
     ValueError
-        For a name that is not known, a folder without data, or one that holds results of other settings or data.
+        For a name that is not known, a folder without data, or one that holds results of other seeds or data.
     KeyboardInterrupt
         On Ctrl-C, after the threads have stopped; what was finished is stored.
     """
@@ -143,7 +143,7 @@ def reproduce(
         raise FileExistsError(f"out={str(out)!r} is a file; give a folder, or a name that is free.")
     missing = [name for name in ("jinja2", "matplotlib", "rich") if importlib.util.find_spec(name) is None]
     if missing:
-        raise ValueError(f"reproduce needs {' and '.join(missing)}: pip install 'coordwise[cli]'.")
+        raise ValueError(f'reproduce needs {" and ".join(missing)}: pip install "coordwise[cli]".')
     told: Any = Silent() if report is None else report
     loaded: dict[str, Dataset] = {}
     for name in paper.DATASETS:
@@ -151,12 +151,10 @@ def reproduce(
             told.loading(name)
             loaded[name] = _load(name, data, stand_ins)
             told.loaded(loaded[name])
-    folder = Path(out)
-    if quick is None:
-        quick = None if force else quick_of(folder / "data")
     if quick is None:
         quick = bool(loaded) and not any(found.real for found in loaded.values())
     settings = Settings.quick_look(seed, count or 2) if quick else Settings.full(seed, count or 5)
+    folder = Path(out, "quick") if quick else Path(out)
 
     prints = {name: found.fingerprint for name, found in loaded.items()}
     store = Store(folder / "data", loaded.__getitem__, settings, prints, stand_ins)
@@ -223,7 +221,7 @@ def _compute(
 ) -> None:
     """Compute units, the longest first; each is stored as soon as it is finished."""
     expected = {unit.key: unit.work(store.library, settings) for unit in missing}
-    told.begin(settings, sum(expected.values()), len(missing), stored)
+    told.begin(settings, store.folder.parent, sum(expected.values()), len(missing), stored)
     watch = _Watch()
     # Not futures to wait for: Ctrl-C while the caller has their locks would leave these locked, and threads waiting.
     done: SimpleQueue[tuple[Unit, Finding, float] | BaseException] = SimpleQueue()

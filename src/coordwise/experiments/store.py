@@ -18,7 +18,7 @@ import coordwise
 from coordwise.experiments.settings import Settings
 from coordwise.experiments.units import Finding, Library, Unit
 
-__all__ = ["Store", "code_digest", "quick_of", "write_csv", "write_whole"]
+__all__ = ["Store", "code_digest", "write_csv", "write_whole"]
 
 FORMAT = 1
 
@@ -38,7 +38,7 @@ class Store:
         self.data, self.stand_ins = dict(data or {}), stand_ins
 
     def claim(self, *, force: bool) -> None:
-        """Make the folder this store's own; refused if it holds results of other settings or data.
+        """Make the folder this store's own; refused if it holds results of other seeds or data, or of a full run.
 
         The settings and the data's fingerprints stand in ``settings.json``; data that a folder has not seen yet are
         added to it.
@@ -46,6 +46,8 @@ class Store:
         path = self.folder / "settings.json"
         ours: dict[str, Any] = {"settings": self.settings.spec(), "stand_ins": self.stand_ins, "data": self.data}
         held = _read(path)
+        if held is not None and held["settings"]["quick"] and not self.settings.quick:
+            held = None  # a quick look never stands in the way of a full run
         if held is not None and not force:
             others = [name for name, found in held["data"].items() if ours["data"].get(name, found) != found]
             if not self.data and self.stand_ins is None:  # this call needs no data: what the folder has stays
@@ -57,8 +59,8 @@ class Store:
                 seeds = held["settings"]["seeds"]
                 what = f"on other data ({', '.join(others)})" if others else f"with seeds {seeds[0]} to {seeds[-1]}"
                 raise ValueError(
-                    f"out={str(self.folder.parent)!r} holds {mode} {what}, which this one would replace; give another "
-                    "folder, or force=True."
+                    f"{str(self.folder.parent)!r} holds {mode} {what}, which this one would replace; give another "
+                    "folder with out=DIR, or force=True."
                 )
             ours["data"] = held["data"] | ours["data"]
         write_whole(path, json.dumps(ours, indent=1).encode())
@@ -110,12 +112,6 @@ def code_digest() -> str:
         digest.update(path.relative_to(package).as_posix().encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()
-
-
-def quick_of(folder: Path) -> bool | None:
-    """Whether the results in a folder are those of a quick look; None if there are none."""
-    held = _read(folder / "settings.json")
-    return None if held is None else bool(held["settings"]["quick"])
 
 
 def _read(path: Path) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from coordwise.experiments import paper
-from coordwise.experiments.charts import COLUMNS, facts_of, rows_of, trace
+from coordwise.experiments.charts import COLUMNS, TIGHT, facts_of, rows_of, trace
 from coordwise.experiments.minima import Certified
 from coordwise.experiments.settings import Settings
 from coordwise.experiments.units import Finding, Library, Unit, Watch
@@ -38,7 +38,7 @@ def random_system(
 
 
 class SystemChart(Unit):
-    """Kaczmarz, ACDM and NU_ACDM on the systems of one share r, a new system for every seed.
+    """Kaczmarz, ACDM (both forms) and NU_ACDM on the systems of one share r, a new system for every seed.
 
     The objective (1/2)|A'y|^2 - <b, y> has the minimum -|x*|^2/2, so its distance is |x - x*|^2/2 with x = A'y. The
     accelerated methods get sigma = the smallest eigenvalue of A'A.
@@ -52,7 +52,8 @@ class SystemChart(Unit):
     @property
     def spec(self) -> dict[str, Any]:
         """See `Unit.spec`."""
-        return {"share": self.share, "long_rows": paper.LONG_ROWS[self.share], "shape": list(paper.SYSTEM_SHAPE)}
+        long_rows = paper.LONG_ROWS[self.share]
+        return {"share": self.share, "long_rows": long_rows, "shape": list(paper.SYSTEM_SHAPE), "acdm": "both"}
 
     def passes(self, settings: Settings) -> float:
         """As long for every r, so that the charts compare; NU_ACDM is at 1e-13 well before the end."""
@@ -60,7 +61,7 @@ class SystemChart(Unit):
 
     def work(self, library: Library, settings: Settings) -> float:
         """See `Unit.work`."""
-        return 3 * len(settings.seeds) * self.passes(settings) * math.prod(paper.SYSTEM_SHAPE)
+        return 4 * len(settings.seeds) * self.passes(settings) * math.prod(paper.SYSTEM_SHAPE)
 
     def run(self, library: Library, settings: Settings, watch: Watch) -> Finding:
         """See `Unit.run`."""
@@ -75,7 +76,8 @@ class SystemChart(Unit):
             minimum = Certified(best, math.nan, 1e-15 * abs(best), "the solution x the system was made from")
             methods: dict[str, Method] = {
                 "Kaczmarz": Kaczmarz(),
-                "ACDM": ACDM(sigma=sigma),
+                "ACDM": ACDM(sigma=sigma, constants="published"),
+                TIGHT: ACDM(sigma=sigma, constants="tight"),
                 "NU_ACDM": NUACDM(sigma=sigma),
             }
             for label, method in methods.items():

@@ -13,8 +13,9 @@ from coordwise.experiments.charts import FAMILIES, trace
 from coordwise.experiments.minima import certified_minimum
 from coordwise.experiments.settings import Settings
 from coordwise.experiments.units import Finding, Library, Unit, Watch
-from coordwise.methods import ACDM, APCG, APPROX, NUACDM, RCDM, ACDMns, Method, NUACDMns
+from coordwise.methods import ACDM, APCG, APPROX, NUACDM, RCDM, Method, NUACDMns
 from coordwise.objectives import Objective
+from coordwise.regularized import Regularized
 from coordwise.rows import Rows
 from coordwise.schedules import Split, power
 from coordwise.validation import FloatArray
@@ -179,8 +180,9 @@ def _cells(middle: float, strongly_convex: bool) -> list[tuple[str, float, Metho
     for beta in (0.0, middle, 1.0):
         cells.append(("rcdm", beta, RCDM(beta=beta)))
         if beta == 1:
-            cells.append(("apcg", beta, APCG() if strongly_convex else APPROX()))
-        cells.append(("acdm", beta, ACDM(beta=beta) if strongly_convex else ACDMns(beta=beta)))
+            cells.append(("apcg", beta, APCG() if strongly_convex else APPROX(start="published")))
+        acdm = ACDM(beta=beta, constants="published")
+        cells.append(("acdm", beta, acdm if strongly_convex else Regularized(acdm)))
         cells.append(("nu_acdm", beta, NUACDM(beta=beta) if strongly_convex else NUACDMns(beta=beta)))
     return cells
 

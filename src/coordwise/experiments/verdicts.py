@@ -74,7 +74,7 @@ def charts_in(findings: Findings, family: str, dataset: str | None = None) -> li
     if family == "system":
         return [need(findings, f"system-{round(100 * share)}") for share in paper.SHARES]
     names = paper.DATASETS if dataset is None else (dataset,)
-    keys = [(name, lam) for name in names for lam in paper.LAMBDAS[name][: 1 if family == "beta" else 3]]
+    keys = [(name, lam) for name in names for lam in paper.LAMBDAS[name][: 1 if family in ("beta", "remark") else 3]]
     return [need(findings, f"{family}-{name}-{lam:g}") for name, lam in keys]
 
 

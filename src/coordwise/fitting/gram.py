@@ -13,11 +13,13 @@ from coordwise.blas import one_blas_thread
 from coordwise.fitting.active_set import ActiveSet
 from coordwise.fitting.model import Candidate, LinearModel
 from coordwise.fitting.moments import Moments
+from coordwise.fitting.singular import Singular, decomposes
 from coordwise.fitting.weighted import Gram
 from coordwise.validation import FloatArray
 
 __all__ = ["active_weights", "centered_moments", "gram_solution", "shifted"]
 
+LOST = 100.0  # times its rounding, a penalty decides w to two digits or fewer where the data do not
 BLOCK = 4096  # columns of dense data that are copied at once
 
 
@@ -52,6 +54,8 @@ def _over_features(model: LinearModel, tol: float, most: float) -> tuple[Candida
     G, moments, shift, means = centered_moments(model)
     l2, steps = model.penalty.l2, 1
     factor = _factor(G, l2)
+    if _lost(G, l2, np.diag(factor[0])) and decomposes(model):
+        return model.from_primal(Singular(model).ridge(model.b, l2 * model.total)), 1
     w = scipy.linalg.cho_solve(factor, moments, check_finite=False)
     best = model.from_primal(w, means - shift @ w if model.intercept else None)
     for _ in range(3):  # refinement on the data: a Gram matrix squares the condition number
@@ -64,6 +68,17 @@ def _over_features(model: LinearModel, tol: float, most: float) -> tuple[Candida
         best = model.from_primal(w).better(best)
         steps += 1
     return best, steps
+
+
+def _lost(G: FloatArray, l2: float, pivots: FloatArray) -> bool:
+    """Whether the Gram matrix is singular up to rounding that is not small beside the penalty.
+
+    A direction that the data do not have is decided by the penalty alone. The duality gap hardly sees it; w does.
+    `pivots` are those of a Cholesky factor.
+    """
+    rounding = LOST * len(G) * float(np.finfo(float).eps * np.max(np.diag(G), initial=0.0))
+    smallest = float(np.min(pivots, initial=np.inf)) ** 2 / len(G)  # about the smallest eigenvalue, or less
+    return l2 <= rounding and smallest <= rounding + _added(G, l2)
 
 
 def active_weights(
@@ -147,4 +162,9 @@ def _factor(G: FloatArray, ridge: float) -> Any:
     try:
         return factor(ridge)
     except np.linalg.LinAlgError:
-        return factor(ridge + 1e-12 * (float(np.trace(G)) / len(G) + ridge))
+        return factor(ridge + _added(G, ridge))
+
+
+def _added(G: FloatArray, ridge: float) -> float:
+    """What a matrix that is singular up to rounding needs for a factor."""
+    return 1e-12 * (float(np.trace(G)) / len(G) + ridge)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
@@ -22,6 +22,7 @@ from coordwise.validation import FloatArray
 
 __all__ = ["Candidate", "LinearModel", "lower_of"]
 
+BALANCED = 8 * float(np.finfo(float).eps)  # |sum_i y_i| over sum_i |y_i|: what counts as 0
 ROUGH = 0.02  # how far a rough intercept may be off, relative to it or to a fiftieth of the scores
 
 
@@ -39,9 +40,11 @@ class Candidate:
         """Output by output, whichever has the smaller gap."""
         if other is None:
             return self
-        ours = (self.gap <= other.gap) | np.isnan(other.gap)
-        pick = [np.where(ours, getattr(self, f), getattr(other, f)) for f in ("w", "c", "y", "value", "gap")]
-        return Candidate(*pick)
+        return self.where((self.gap <= other.gap) | np.isnan(other.gap), other)
+
+    def where(self, ours: Any, other: Candidate) -> Candidate:
+        """For some of the outputs the candidate itself, for the rest another one."""
+        return Candidate(*(np.where(ours, getattr(self, f.name), getattr(other, f.name)) for f in fields(self)))
 
 
 def lower_of(y: FloatArray, dual: FloatArray, other: FloatArray, there: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -61,10 +64,13 @@ class LinearModel:
     problem : ERM
         Everything but the intercept.
     intercept : bool
+    level : ndarray of shape (K,), optional
+        What was taken off the targets (`coordwise.fitting.offsets`).
     """
 
-    def __init__(self, problem: ERM, intercept: bool) -> None:
-        self.problem, self.intercept = problem, intercept
+    def __init__(self, problem: ERM, intercept: bool, level: FloatArray | None = None) -> None:
+        assert isinstance(problem.penalty, ElasticNet)  # the strategies know no other
+        self.problem, self.intercept, self.level = problem, intercept, level
         self.A, self.b = problem.A, problem.b
         self.loss: Loss = problem.loss
         self.penalty: ElasticNet = problem.penalty
@@ -77,7 +83,7 @@ class LinearModel:
         """The same model with another penalty; rows and Gram matrices are shared."""
         problem = copy.copy(self.problem)
         problem.penalty = penalty
-        model = LinearModel(problem, self.intercept)
+        model = LinearModel(problem, self.intercept, self.level)
         model.shared = self.shared
         return model
 
@@ -93,7 +99,8 @@ class LinearModel:
             sample_weight=self.weights,
         )
         problem.threads = self.problem.threads
-        return LinearModel(problem, self.intercept)
+        level = None if self.level is None else np.broadcast_to(self.level, self.outputs)[k : k + 1]
+        return LinearModel(problem, self.intercept, level)
 
     def sampled(self, which: Any) -> LinearModel | None:
         """The model of some of the samples, in order; None if these alone are no problem that can be stated."""
@@ -109,7 +116,7 @@ class LinearModel:
             problem.rows("rows")
         except ValueError:  # weights of 0, or numbers that are too small without the others
             return None
-        return LinearModel(problem, self.intercept)
+        return LinearModel(problem, self.intercept, self.level)
 
     @property
     def columns(self) -> Columns:
@@ -155,8 +162,16 @@ class LinearModel:
 
     @cached_property
     def scale(self) -> FloatArray:
-        """P(0, 0), one per output: what tolerances are relative to."""
-        return self.problem.value_at_zero
+        """P(0, 0), one per output: what tolerances are relative to.
+
+        Of targets that were moved by a `level` it is P(0, -level), if that is smaller: the objective at zero for the
+        targets as they were. No level helps all losses: the median of targets may be far from most weighted ones.
+        """
+        at_zero = self.problem.value_at_zero
+        if self.level is None or not self.level.any():
+            return at_zero
+        as_they_were = np.zeros((self.n, self.outputs)) - self.level
+        return np.minimum(at_zero, self.problem.terms.value(as_they_were))
 
     def scores(self, w: FloatArray, c: FloatArray) -> FloatArray:
         """Aw + c."""
@@ -229,6 +244,19 @@ class LinearModel:
         c = self.best_intercept(t) if c is None else c
         return self.certified_at(w, c, t + c)
 
+    def none_worse_than_zeros(self, found: Candidate) -> Candidate:
+        """Zero weights with the best intercept beside the same dual variables, for outputs where P is smaller there."""
+        t = np.zeros((self.n, self.outputs))
+        c = self.best_intercept(t)
+        value = self.value(np.zeros((self.d, self.outputs)), t + c)
+        worse = ~(found.value <= value)
+        if not worse.any():
+            return found
+        dual = np.where(np.isfinite(found.gap), found.gap - found.value, np.inf)  # D(y), and D(0) = 0
+        y, dual = np.where(dual < 0, found.y, 0.0), np.minimum(dual, 0.0)
+        other = Candidate(np.zeros_like(found.w), c, y, value, np.maximum(value + dual, 0))
+        return other.where(worse, found)
+
     @property
     def nothing(self) -> Candidate:
         """Zeros, whose gap is P(0, 0): no loss is negative, so that D(0) = 0."""
@@ -252,7 +280,7 @@ class LinearModel:
             share = feasible_share(self.penalty, -v)
             y, v = y * share, v * share
         value = self.value(w, t) if value is None else value
-        if not self.intercept and self.penalty.l1 == 0 and not self.penalty.positive:
+        if not self.intercept and self.penalty.l1 == 0 and self.penalty.l2 > 0 and not self.penalty.positive:
             gap = self.gap_at_derivatives(w, v)
         else:
             gap = np.maximum(value + self._dual(y, v), 0)
@@ -286,7 +314,11 @@ class LinearModel:
     def dual_at(self, y: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """`dual_of`, and v = -(1/W) A'y."""
         low, high = self.domain
-        if np.any(y < low) or np.any(y > high) or (self.intercept and np.any(np.abs(y.sum(0)) > 1e-13 * abs(y).sum(0))):
+        if (
+            np.any(y < low)
+            or np.any(y > high)
+            or (self.intercept and np.any(np.abs(y.sum(0)) > BALANCED * abs(y).sum(0)))
+        ):
             y = self.feasible(y)
         v = -self.problem.moments(y)
         return y, self._dual(y, v), v

@@ -2,32 +2,44 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax, xlogy
 
-from coordwise.blas import one_scipy_thread
 from coordwise.fitting.fit import Fit
 from coordwise.fitting.model import Candidate
 from coordwise.fitting.newton import FEW, direction
 from coordwise.fitting.quadratic import Columns
-from coordwise.fitting.softmax import best_intercepts, hessian_blocks
+from coordwise.fitting.softmax import (
+    Round,
+    best_intercepts,
+    certificate_with_rounding,
+    dual_point,
+    entropy,
+    hessian_blocks,
+    losses,
+    nothing,
+    rounds_to_the_end,
+    sizes,
+)
 from coordwise.fitting.unpenalised import ROUNDING, conjugate_gradients
 from coordwise.fitting.weighted import Gram
 from coordwise.lines import halved
-from coordwise.recording import Progress, says_stop
+from coordwise.penalties import L2
+from coordwise.recording import Progress
 from coordwise.results import Status
 from coordwise.rows import Rows
 from coordwise.validation import FloatArray
 
 __all__ = ["multinomial"]
 
+EPS = float(np.finfo(float).eps)
+IN_VAIN = 5  # rounds without a gain after which rounding allows no more
 
-@one_scipy_thread()
+
 def multinomial(
     X: Any,
     codes: Any,
@@ -52,15 +64,14 @@ def multinomial(
     q_k (1 - u_k + sum_j q_j u_j) with the change u of the scores. Where that is not between q_k/2 and 3 q_k/2 the gap
     is infinite; so it is for all W where hyperplanes separate a class from the others.
     """
-    begun = time.perf_counter()
     rows = Rows(X, "rows")
     n, d = X.shape
     s = np.ones(n) if weights is None else weights
     total = float(s.sum())
     hot = np.zeros((n, count))
     hot[np.arange(n), codes] = 1.0
-    scale = np.array([np.log(count)])
-    norms = Columns(X).norms(None, False)[:, None] if lam == 0 else np.zeros((d, 1))  # of the features
+    norms = Columns(X).norms(None, False)[:, None]  # of the features
+    row_norms, penalty = np.sqrt(rows.norms2()), L2(lam) if lam > 0 else None
 
     def scores(W: FloatArray, c: FloatArray) -> FloatArray:
         return np.asarray(rows.dots(np.ascontiguousarray(W))) + c
@@ -85,17 +96,17 @@ def multinomial(
         W = W - W.mean(axis=1, keepdims=True)  # the loss does not see a shift of all classes; the penalty does
         c = best_intercepts(s, scores(W, 0.0 * c), hot, c) if intercept else c
         t = scores(W, c)
-        log_q = log_softmax(t, axis=1)
-        q = np.exp(log_q)
-        value = -float(s @ log_q[np.arange(n), codes]) / total + lam / 2 * float(np.sum(W * W))
-        if lam == 0:
+        q = softmax(t, axis=1)
+        value = float(s @ losses(t, hot)) / total + lam / 2 * float(np.sum(W * W))
+        if penalty is None:
             return without_penalty(W, c, q, value)
-        y = s[:, None] * (q - hot)
+        y = dual_point(q, s, hot, balanced=intercept)  # off the constraint D is infinite
         v = rows.combine(np.ascontiguousarray(y)) / total
-        dual = float(s @ xlogy(q, q).sum(1)) / total + float(np.sum(v * v)) / (2 * lam)
-        fits = not intercept or np.max(np.abs(y.sum(0))) <= 1e-10 * total
-        gap = np.array([max(value + dual, 0.0) if fits else np.inf])  # off the constraint D is infinite
-        return Candidate(W, c, y, np.array([value]), gap)
+        dual = entropy(y, s, hot) / total + float(np.sum(v * v)) / (2 * lam)
+        y, gap = certificate_with_rounding(
+            value, dual, y, s=s, hot=hot, t=t, v=-v, weights=(W, c), row_norms=row_norms, penalty=penalty
+        )
+        return Candidate(W, c, y, np.array([value]), np.array([gap]))
 
     def without_penalty(W: FloatArray, c: FloatArray, q: FloatArray, value: float) -> Candidate:
         """The certificate for lam = 0."""
@@ -116,7 +127,19 @@ def multinomial(
             fits = not intercept or np.max(np.abs(moved.sum(0))) <= ROUNDING * np.sqrt(n) * size
             if fits and np.all(np.abs(v) <= ROUNDING * norms * size):
                 dual = float(s @ xlogy(p, p).sum(1)) / total
-                gap, y = max(value + dual, 0.0) + float(np.sum(np.abs(v * W))) / total, moved
+                dual += float(np.sum(np.abs(v * W))) / total
+                y, gap = certificate_with_rounding(
+                    value,
+                    dual,
+                    moved,
+                    s=s,
+                    hot=hot,
+                    t=scores(W, c),
+                    v=-v,
+                    weights=(W, c),
+                    row_norms=row_norms,
+                    penalty=None,
+                )
         return Candidate(W, c, y, np.array([value]), np.array([gap]))
 
     def curved(x: FloatArray, q: FloatArray) -> FloatArray:
@@ -157,57 +180,46 @@ def multinomial(
         length, _ = halved(lambda at: value_and_gradient(theta - at * step)[0], value, -float(gradient @ step))
         return theta - length * step
 
-    theta = np.zeros((d + intercept) * count)
-    if start is not None:
-        theta = np.vstack([start.w, start.c[None, :]] if intercept else [start.w]).reshape(-1)
-    best = certificate(theta)
-    steps, status = 0, Status.MAX_PASSES
-    memory = theta
-    try:
-        while best.gap[0] > tol * scale[0] and steps < most:
-            before = memory
+    unit = np.vstack([sizes(norms**2, n, lam), np.ones((1, 1))]) if intercept else sizes(norms**2, n, lam)
+    unit = np.repeat(unit, count, axis=1).reshape(-1)
+
+    def quasi_newton(theta: FloatArray, most: int) -> tuple[FloatArray, int]:
+        """L-BFGS, and the steps that it took."""
+
+        def scaled(x: FloatArray) -> tuple[float, FloatArray]:
+            value, gradient = value_and_gradient(x / unit)
+            return value, gradient / unit
+
+        options = {"maxiter": most, "maxcor": 20, "gtol": 1e-14, "ftol": 0.0}
+        found = minimize(scaled, theta * unit, jac=True, method="L-BFGS-B", options=options)
+        return found.x / unit, max(int(found.nit), 1)
+
+    def rounds() -> Iterator[Round]:
+        theta = np.zeros((d + intercept) * count)
+        if start is not None:
+            theta = np.vstack([start.w, start.c[None, :]] if intercept else [start.w]).reshape(-1)
+        best, steps, in_vain = certificate(theta), 0, 0
+        yield best, steps, None
+        while True:
+            before, known = theta, best
             if small:
-                memory = newton_step(memory)
-                steps += 1
+                theta, taken = newton_step(theta), 1
             else:
-                found = minimize(
-                    value_and_gradient,
-                    memory,
-                    jac=True,
-                    method="L-BFGS-B",
-                    options={"maxiter": min(max(10, steps), most - steps), "maxcor": 20, "gtol": 1e-14, "ftol": 0.0},
-                )
-                memory = found.x
-                steps += max(int(found.nit), 1)
-            best = certificate(memory).better(best)
-            seconds, now = time.perf_counter() - begun, best.w.copy
-            progress = Progress(steps, float(steps), seconds, best.value, best.gap, scale, 0, np.nan, now)
-            if callback is not None and says_stop(callback(progress)):
-                status = Status.STOPPED
-                break
-            if time_limit is not None and time.perf_counter() - begun > time_limit:
-                status = Status.TIME_LIMIT
-                break
-            if np.array_equal(before, memory):
-                break
-            if lam == 0 and best.value[0] <= np.finfo(float).eps * scale[0]:  # nothing is left of the losses
-                status = Status.DIVERGED
-                break
-    except KeyboardInterrupt:
-        status = Status.INTERRUPTED
-    if best.gap[0] <= tol * scale[0]:
-        status = Status.CONVERGED
-    return Fit(
-        best.w,
-        best.c,
-        best.y,
-        best.value,
-        best.gap,
-        scale,
-        status,
-        float(steps),
-        steps,
-        time.perf_counter() - begun,
-        f"multinomial: {'Newton' if small else 'L-BFGS'} on the primal",
-        (),
+                theta, taken = quasi_newton(theta, min(max(10, steps), most - steps))
+            best, steps = certificate(theta).better(best), steps + taken
+            gained = best.value[0] < known.value[0] * (1 - EPS) or best.gap[0] < 0.9 * known.gap[0]
+            in_vain = 0 if gained else in_vain + 1
+            ended = Status.STALLED if np.array_equal(before, theta) or in_vain >= IN_VAIN else None
+            if lam == 0 and best.value[0] <= np.finfo(float).eps * np.log(count):  # nothing is left of the losses
+                ended = Status.DIVERGED
+            yield best, steps, ended
+
+    return rounds_to_the_end(
+        rounds,
+        nothing(n, d, count),
+        tol=tol,
+        most=most,
+        time_limit=time_limit,
+        callback=callback,
+        strategy=f"multinomial: {'Newton' if small else 'L-BFGS'} on the primal",
     )

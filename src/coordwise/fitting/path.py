@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,17 +12,19 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from coordwise.blas import one_blas_thread
+from coordwise.deadlines import TimeUp, within
 from coordwise.fitting.active_set import ActiveSet
 from coordwise.fitting.fit import Fit, fit
 from coordwise.fitting.gram import centered_moments, shifted
 from coordwise.fitting.model import Candidate, LinearModel
 from coordwise.fitting.newton import FEW
 from coordwise.fitting.strategies import choose
+from coordwise.interrupts import Interrupted
 from coordwise.penalties import ElasticNet
 from coordwise.results import Status
 from coordwise.validation import FloatArray
 
-__all__ = ["Point", "grid", "largest_l1", "path", "points", "values_of"]
+__all__ = ["Point", "clock", "grid", "largest_l1", "path", "points", "points_of", "values_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,15 +36,28 @@ class Point:
     gap: FloatArray
     passes: float
     converged: bool
+    cut: bool = False  # whether the time limit or Ctrl-C ended its fit
 
 
-def path(model: LinearModel, penalties: Sequence[ElasticNet], **options: Any) -> Iterator[Fit]:
-    """Fits of the model with one penalty after the other; `options` are those of `fit`."""
+def path(
+    model: LinearModel, penalties: Sequence[ElasticNet], *, time_limit: float | None = None, **options: Any
+) -> Iterator[Fit]:
+    """Fits of the model with one penalty after the other; `options` are those of `fit`.
+
+    The time limit is that of all fits.
+    """
+    left = clock(time_limit)
     start: Candidate | None = options.pop("start", None)
     for penalty in penalties:
-        found = fit(model.penalised(penalty), start=start, alone=len(penalties) == 1, **options)
+        found = fit(model.penalised(penalty), start=start, alone=len(penalties) == 1, time_limit=left(), **options)
         start = found.candidate
         yield found
+
+
+def clock(time_limit: float | None) -> Callable[[], float | None]:
+    """What is left of a limit that begins now."""
+    begun = time.perf_counter()
+    return lambda: None if time_limit is None else max(time_limit - (time.perf_counter() - begun), 0.0)
 
 
 def points(model: LinearModel, penalties: Sequence[ElasticNet], **options: Any) -> list[Point]:
@@ -50,25 +66,63 @@ def points(model: LinearModel, penalties: Sequence[ElasticNet], **options: Any) 
     For the squared loss with few features all of them come from one Gram matrix: eigenvalues for l2 penalties, exact
     solutions on active sets for others. Gaps are then those of the moments, with a bound on their rounding added; where
     that does not prove what was asked for, and for all other models, fits start from the last solution as in `path`.
+    After Ctrl-C the result of `Interrupted` are those that are there. So are the results when the time limit, that of
+    all together, came first: fewer than asked for, of which the last may be `cut`.
     """
-    found = _by_gram(model, penalties, options) if penalties else []
-    if not found:
-        return [_point(one) for one in path(model, penalties, **options)]
-    for k, (point, penalty) in enumerate(zip(found, penalties, strict=True)):
-        if not point.converged:
-            near = model.penalised(penalty)
-            found[k] = _point(fit(near, **options | {"start": near.from_primal(point.w, point.c)}))
-    return found
+    left = clock(options.get("time_limit"))
+    found: list[Point] = []
+    try:
+        found = _by_gram(model, penalties, options, left()) if penalties else []
+        if not found:
+            return points_of(path(model, penalties, **options | {"time_limit": left()}), len(penalties))
+        for k, (point, penalty) in enumerate(zip(found, penalties, strict=True)):
+            if not point.converged and left() != 0:
+                near = model.penalised(penalty)
+                start = near.from_primal(point.w, point.c)
+                found[k] = _point(fit(near, **options | {"start": start, "time_limit": left()}))
+        return found
+    except Interrupted as stop:
+        raise (stop if isinstance(stop.result, list) else _after_ctrl_c(found, len(penalties))) from None
+    except KeyboardInterrupt:
+        raise _after_ctrl_c(found, len(penalties)) from None
+
+
+def points_of(fits: Iterator[Fit], count: int) -> list[Point]:
+    """Of `count` fits, all that come before the time limit or Ctrl-C ends one; the last may be that."""
+    found: list[Point] = []
+    try:
+        for one in fits:
+            found.append(_point(one))  # those so far stay, whatever comes
+            if one.status is Status.TIME_LIMIT:
+                break
+        return found
+    except KeyboardInterrupt as stop:
+        if isinstance(stop, Interrupted):
+            found.append(_point(stop.result))
+        raise _after_ctrl_c(found, count) from None
+
+
+def _after_ctrl_c(found: list[Point], count: int) -> Interrupted:
+    return Interrupted(f"Ctrl-C ended the call; `result` of this exception are {len(found)} of {count} models.", found)
 
 
 def _point(found: Fit) -> Point:
-    if found.status is Status.INTERRUPTED:
-        raise KeyboardInterrupt
-    return Point(found.w, found.c, found.gap, found.passes, found.converged)
+    cut = found.status in (Status.TIME_LIMIT, Status.INTERRUPTED)
+    return Point(found.w, found.c, found.gap, found.passes, found.converged, cut)
 
 
-def _by_gram(model: LinearModel, penalties: Sequence[ElasticNet], options: dict[str, Any]) -> list[Point]:
-    """All solutions from the moments, or [] where those do not apply."""
+def _by_gram(
+    model: LinearModel, penalties: Sequence[ElasticNet], options: dict[str, Any], time_limit: float | None
+) -> list[Point]:
+    """All solutions from the moments, or [] where those do not apply or no time is left for them."""
+    limit = None if time_limit is None else time.perf_counter() + time_limit
+    try:
+        return within(limit, lambda _: _from_moments(model, penalties, options))
+    except TimeUp:
+        return []
+
+
+def _from_moments(model: LinearModel, penalties: Sequence[ElasticNet], options: dict[str, Any]) -> list[Point]:
     first = model.penalised(penalties[0])
     plain = all(penalty.l1 == 0 and not penalty.positive for penalty in penalties)
     asked = options.get("strategy", "auto")
@@ -148,7 +202,12 @@ def values_of(alphas: Any, model: LinearModel, l1: float, *, eps: float) -> Floa
     """Weights of a penalty with the l1 part `l1` per unit, from the largest down: those given, or so many."""
     if isinstance(alphas, numbers.Integral):
         return grid(float(largest_l1(model)[0]) / l1, eps=eps, count=int(alphas))
-    return np.sort(np.asarray(alphas, np.float64))[::-1]
+    values = np.asarray(alphas, np.float64)
+    if values.ndim != 1 or not len(values) or not np.all((values >= 0) & (values < np.inf)):
+        raise ValueError(
+            f"alphas must be a number of values, or values in one dimension that are at least 0; got {alphas!r}."
+        )
+    return np.sort(values)[::-1]
 
 
 def grid(largest: float, *, eps: float = 1e-3, count: int = 100) -> FloatArray:

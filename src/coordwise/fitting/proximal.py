@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 from coordwise.fitting.model import Candidate, LinearModel
 from coordwise.fitting.newton import SHORT, majorant
 from coordwise.fitting.quadratic import Columns, Quadratic
+from coordwise.interrupts import Interrupted
 from coordwise.lines import halved
 from coordwise.methods import Method
 from coordwise.recording import Progress, worth_recording
@@ -38,7 +39,7 @@ class Descent:
     random_state: Any = 0
     callback: Callable[[Progress], object] | None = None
     watched: bool = False  # whether the callback is called within runs, because there may be only one
-    ended: Status | None = None  # if the callback or Ctrl-C ended it
+    ended: Status | None = None  # if the callback ended it
     entries: float = 0.0
     results: list[Result] = field(default_factory=list)
 
@@ -64,36 +65,58 @@ class Descent:
             here = progress.passes * objective.rows.nnz / self.a_pass
             return callback(replace(progress, passes=self.passes + here))
 
-        result = solve(
-            objective,
-            self.method,
-            tol=max(goal / at_zero, 1e-15) if at_zero > 0 else 1.0,
-            max_passes=left,
-            time_limit=None if np.isinf(self.until) else max(self.until - time.perf_counter(), 0.0),
-            x0=x0,
-            random_state=self.random_state,
-            callback=None if callback is None else watch,
-            record_every=every,
-        )
+        try:
+            result = solve(
+                objective,
+                self.method,
+                tol=max(goal / at_zero, 1e-15) if at_zero > 0 else 1.0,
+                max_passes=left,
+                time_limit=None if np.isinf(self.until) else max(self.until - time.perf_counter(), 0.0),
+                x0=x0,
+                random_state=self.random_state,
+                callback=None if callback is None else watch,
+                record_every=every,
+            )
+        except Interrupted as stop:
+            self.note(stop.result, objective)
+            raise
+        self.note(result, objective)
+        if result.status is Status.STOPPED:
+            self.ended = result.status
+        return np.asarray(result.point)
+
+    def note(self, result: Result, objective: Quadratic) -> None:
+        """One more run, and its cost."""
         self.results.append(result)
         self.entries += result.passes * objective.rows.nnz
-        if result.status in (Status.INTERRUPTED, Status.STOPPED):
-            self.ended = result.status
-        return np.asarray(result.x)
 
 
 def proximal_newton(model: LinearModel, start: Candidate, goal: float, descent: Descent) -> Candidate:
     """Minimise P(w, c) for a model with one output until its gap is <= goal, as far as the descent's limits allow.
 
-    For the squared loss the model is the problem itself, and one step is enough.
+    For the squared loss the model is the problem itself, and one step is enough. `Interrupted` has the best candidate.
     """
+    best = start
+    try:
+        for found in _candidates(model, start, goal, descent):
+            best = found
+    except KeyboardInterrupt as stop:
+        if isinstance(stop, Interrupted):  # in a run of coordinate descent
+            best = model.from_primal(stop.result.point[:, None]).better(best)
+        raise Interrupted(result=best) from None
+    return best
+
+
+def _candidates(model: LinearModel, start: Candidate, goal: float, descent: Descent) -> Iterator[Candidate]:
+    """The best candidate so far after every step."""
     columns, everything = model.columns, slice(None)
     best = start
     if model.loss.name == "squared":
         h = np.ones(model.n) if model.weights is None else model.weights
         quadratic = Quadratic(columns, everything, h, model.b[:, 0], model.total, model.penalty, model.intercept)
         w = descent.minimise(quadratic, start.w[:, 0], goal, worth_recording(quadratic.rows))
-        return model.from_primal(w[:, None]).better(best)
+        yield model.from_primal(w[:, None]).better(best)
+        return
     w, c = start.w[:, 0], float(start.c[0])
     aim, last = MODEL, start
     for _ in range(STEPS):
@@ -108,7 +131,7 @@ def proximal_newton(model: LinearModel, start: Candidate, goal: float, descent: 
         if descent.entries - before <= 2 * max(columns.nnz, 1) or not found.value[0] < last.value[0]:
             aim /= 4  # models are good enough to be solved more accurately
         best, last = found.better(best), found
-    return best
+        yield best
 
 
 def _step(

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from coordwise.blas import one_blas_thread
+from coordwise.fitting.by_oracle import newton_cg, oracle_of, passes_of
 from coordwise.fitting.dual import WithIntercept
 from coordwise.fitting.gram import gram_solution
 from coordwise.fitting.interior import interior
@@ -25,6 +26,7 @@ from coordwise.fitting.strategies import passes_of_a_step
 from coordwise.fitting.trial import while_falling
 from coordwise.fitting.unpenalised import nonnegative, unpenalised
 from coordwise.fitting.working import working_sets
+from coordwise.interrupts import Interrupted
 from coordwise.methods import Method
 from coordwise.recording import Progress, says_stop, worth_recording
 from coordwise.results import Certificate, Result, Status
@@ -41,6 +43,7 @@ __all__ = [
     "run_gram",
     "run_interior",
     "run_newton",
+    "run_newton_cg",
     "run_primal",
     "run_working_set",
 ]
@@ -49,9 +52,31 @@ SHORT = 15  # passes over the samples after a round of semismooth Newton steps: 
 ENOUGH = 0.3  # of its gap before: what is left after a round, unless rounds are of no use
 
 
+class Kept:
+    """The best candidate of a fit so far, and what it took: what is left of it after Ctrl-C or a time limit."""
+
+    def __init__(self) -> None:
+        self.found: Candidate | None = None
+        self.passes = 0.0
+        self.results: list[Result] = []
+        self.strategy = ""
+
+    def see(self, found: Candidate, passes: float) -> None:
+        """A new candidate, after so many more passes."""
+        best = self.found
+        self.found = found if best is None or np.all(found.gap <= best.gap) else found.better(best)
+        self.passes += passes
+
+    def best(self, model: LinearModel, start: Candidate | None) -> Candidate:
+        """The best candidate; that of the start, or zeros, if there was none yet."""
+        if self.found is not None or start is None:
+            return model.nothing if self.found is None else self.found
+        return model.from_primal(start.w, start.c).better(model.recertified(start)).better(model.nothing)
+
+
 @dataclass(frozen=True)
 class Options:
-    """What `fit` was asked for; `limit` is when time is up."""
+    """What `fit` was asked for; `limit` is when time is up, `kept` the best that has been found."""
 
     tol: float
     max_passes: float
@@ -61,6 +86,7 @@ class Options:
     start: Candidate | None
     callback: Callable[[Progress], object] | None
     n_jobs: int
+    kept: Kept = field(default_factory=Kept)
 
     @property
     def threads(self) -> int:
@@ -104,10 +130,8 @@ def run_gram(model: LinearModel, options: Options, before: int = 0) -> Outcome:
             if not plain:
                 raise
             return run_krylov(model, options)
-    try:
-        asked = options.callback is not None and says_stop(options.callback(_progress(model, found, before + steps)))
-    except KeyboardInterrupt:
-        return Outcome(found, Status.INTERRUPTED, [], steps)
+    options.kept.see(found, steps)
+    asked = options.callback is not None and says_stop(options.callback(_progress(model, found, before + steps)))
     if _met(model, found, options.tol):
         return Outcome(found, Status.CONVERGED, [], steps)
     if asked or time.perf_counter() > options.limit:
@@ -127,25 +151,26 @@ def follow(
     most: float = np.inf,
     passes: Callable[[], float] | None = None,
 ) -> Outcome:
-    """Round after round, until it has converged or something else ends it; Ctrl-C leaves the best point so far.
+    """Round after round, until it has converged or something else ends it.
 
     Each is a pass, unless `passes` says how many there were.
     """
+    before = 0.0 if passes is None else passes()
     found, steps, status = next(rounds), 0, Status.MAX_PASSES
-    try:
-        while not _met(model, found, options.tol) and steps < most:
-            if time.perf_counter() > options.limit:
-                status = Status.TIME_LIMIT
-                break
-            if (better := next(rounds, None)) is None:
-                break
-            found, steps = better, steps + 1
-            spent = steps if passes is None else passes()
-            if options.callback is not None and says_stop(options.callback(_progress(model, found, spent))):
-                status = Status.STOPPED
-                break
-    except KeyboardInterrupt:
-        status = Status.INTERRUPTED
+    spent = 0.0 if passes is None else passes()
+    options.kept.see(found, spent - before)
+    while not _met(model, found, options.tol) and steps < most:
+        if time.perf_counter() > options.limit:
+            status = Status.TIME_LIMIT
+            break
+        if (better := next(rounds, None)) is None:
+            break
+        found, steps, before = better, steps + 1, spent
+        spent = steps if passes is None else passes()
+        options.kept.see(found, spent - before)
+        if options.callback is not None and says_stop(options.callback(_progress(model, found, spent))):
+            status = Status.STOPPED
+            break
     return Outcome(found, Status.CONVERGED if _met(model, found, options.tol) else status, [], steps)
 
 
@@ -175,6 +200,16 @@ def run_newton(model: LinearModel, options: Options) -> Outcome:
     return replace(last, steps=first.steps + last.steps, part=spent)
 
 
+def run_newton_cg(model: LinearModel, options: Options) -> Outcome:
+    """Newton's method by conjugate gradients."""
+    oracle = oracle_of(model, options.limit, options.max_passes)
+    rounds = newton_cg(model, options.tol, oracle, options.start)
+    outcome = follow(model, options, rounds, passes=lambda: passes_of(oracle))
+    outcome = replace(outcome, part=passes_of(oracle) - outcome.steps)
+    left = options.max_passes - passes_of(oracle)
+    return outcome if left <= 0 else _finished(model, options, outcome)
+
+
 def run_interior(model: LinearModel, options: Options) -> Outcome:
     """Interior-point steps."""
     rough = Rough() if options.start is not None else rough_start(model, seed_of(options.random_state))
@@ -199,14 +234,9 @@ def run_semismooth(model: LinearModel, options: Options) -> Outcome:
 
     slow, before = False, np.full(model.outputs, np.inf)
     while True:
-        try:
-            with one_blas_thread():
-                most = options.max_passes - sum(result.passes for result in results)
-                outcome = follow(model, options, method.round(found, options.tol, most))
-        except KeyboardInterrupt:  # before its first candidate
-            if found is None:
-                raise
-            return Outcome(found, Status.INTERRUPTED, results, part=spent())
+        with one_blas_thread():
+            most = options.max_passes - sum(result.passes for result in results)
+            outcome = follow(model, options, method.round(found, options.tol, most))
         found, left = outcome.found, options.max_passes - spent()
         if outcome.status is not Status.MAX_PASSES or left <= 0:
             break
@@ -243,7 +273,15 @@ def run_working_set(model: LinearModel, options: Options, many: bool = False) ->
     most = options.max_passes * nnz
     descent = Descent(options.method, nnz, most, options.limit, options.random_state, options.callback)
     rounds = working_sets(model, options.tol, descent, start=options.start, many=many)
-    outcome = follow(model, options, rounds, passes=lambda: descent.passes)
+    before = options.kept.passes
+    try:
+        outcome = follow(model, options, rounds, passes=lambda: descent.passes)
+    except KeyboardInterrupt as stop:
+        if isinstance(stop, Interrupted) and isinstance(stop.result, Candidate):
+            options.kept.see(stop.result, 0.0)
+        options.kept.passes = before + descent.passes
+        options.kept.results += descent.results
+        raise
     if outcome.status is Status.MAX_PASSES and descent.ended is not None:
         outcome = replace(outcome, status=descent.ended)
     elif outcome.status is Status.MAX_PASSES and time.perf_counter() > options.limit:
@@ -260,8 +298,9 @@ def run_dual(model: LinearModel, options: Options) -> Outcome:
     if not model.intercept:
         objective: Any = model.problem.dual()
         objective.any_weights = True
-        result = _solve(model, objective, options, [], None if options.start is None else options.start.y, options.tol)
-        return Outcome(_candidate(model, result), result.status, [result])
+        y = None if options.start is None else options.start.y
+        result, found = _solve(model, objective, options, [], y, options.tol, lambda result: _candidate(model, result))
+        return Outcome(found, result.status, [result])
     center = model.best_intercept(np.zeros((model.n, model.outputs))) if options.start is None else options.start.c
     far = 1e6 * max(1.0, float(np.max(np.abs(model.b))))
     center = np.clip(center, -far, far)
@@ -271,15 +310,22 @@ def run_dual(model: LinearModel, options: Options) -> Outcome:
     best: Candidate | None = None
     tol = options.tol / 2
     for _ in range(100):
-        result = _solve(model, objective, options, results, y, tol)
+        result, found = _solve(
+            model,
+            objective,
+            options,
+            results,
+            y,
+            tol,
+            lambda result: model.from_dual(result.point.reshape(model.n, -1)),
+        )
         results.append(result)
-        y = result.x.reshape(model.n, -1)
-        best = model.from_dual(y).better(best)
+        y, best = result.point.reshape(model.n, -1), found.better(best)
         if _met(model, best, options.tol):
             return Outcome(best, Status.CONVERGED, results)
         if result.status is not Status.CONVERGED:
             return Outcome(best, result.status, results)
-        moved = np.atleast_1d(result.w[-1]) * objective.column
+        moved = np.atleast_1d(result.x[-1]) * objective.column
         still = np.abs(moved - center) <= 1e-12 * np.maximum(np.abs(moved), 1.0)
         if np.all(still) or result.iterations == 0:
             tol /= 10
@@ -301,17 +347,25 @@ def run_primal(model: LinearModel, options: Options, known: FloatArray | None = 
         if w is None:
             begin = model.certified_at_zero[0]
             objective.at_start = Certificate(begin.value, begin.gap, model.scale, begin.value)
-        result = _solve(model, objective, options, results, w, options.tol)
-        return Outcome(_candidate(model, result), result.status, [result])
+        result, found = _solve(model, objective, options, [], w, options.tol, lambda result: _candidate(model, result))
+        return Outcome(found, result.status, [result])
     c = model.best_intercept(np.zeros((model.n, model.outputs))) if options.start is None else options.start.c
     best: Candidate | None = None
     search = Secant(model.outputs)
     tol = options.tol / 2
     for _ in range(100):
-        result = _solve(model, model.problem.primal(offset=c), options, results, w, tol)
+        objective = model.problem.primal(offset=c)
+        result, found = _solve(
+            model,
+            objective,
+            options,
+            results,
+            w,
+            tol,
+            lambda result: model.from_primal(result.point.reshape(model.d, -1)),
+        )
         results.append(result)
-        w = result.x.reshape(model.d, -1)
-        found = model.from_primal(w)
+        w = result.point.reshape(model.d, -1)
         best = found.better(best)
         if _met(model, best, options.tol):
             return Outcome(best, Status.CONVERGED, results)
@@ -330,27 +384,48 @@ def run_primal(model: LinearModel, options: Options, known: FloatArray | None = 
 def _candidate(model: LinearModel, result: Result) -> Candidate:
     """Of a run without an intercept, whose value and gap were computed from w and its dual variables alone."""
     assert result.y is not None
-    w, y = result.w.reshape(model.d, -1), result.y.reshape(model.n, -1)
+    w, y = result.x.reshape(model.d, -1), result.y.reshape(model.n, -1)
     return Candidate(w, np.zeros(model.outputs), y, np.atleast_1d(result.primal), np.atleast_1d(result.gap))
 
 
-def _solve(model: LinearModel, objective: Any, options: Options, before: list[Result], x0: Any, tol: float) -> Result:
+def _solve(
+    model: LinearModel,
+    objective: Any,
+    options: Options,
+    before: list[Result],
+    x0: Any,
+    tol: float,
+    certified: Callable[[Result], Candidate],
+) -> tuple[Result, Candidate]:
+    """A run from x0 within the limits that runs `before` have left, and its point `certified` for the model."""
     spent = sum(result.passes for result in before)
     left = None if np.isinf(options.limit) else max(options.limit - time.perf_counter(), 0.0)
-    return solve(
-        objective,
-        options.method,
-        tol=tol,
-        max_passes=max(options.max_passes - spent, 1e-3),
-        time_limit=left,
-        random_state=options.random_state,
-        x0=None
-        if x0 is None
-        else np.asarray(x0).reshape(objective.rows.count if objective.flat else (-1, model.outputs)),
-        callback=options.callback,
-        record_every=worth_recording(objective.rows),
-        n_jobs=options.n_jobs,
-    )
+
+    def see(result: Result) -> Candidate:
+        options.kept.results.append(result)
+        found = certified(result)
+        options.kept.see(found, result.passes)
+        return found
+
+    try:
+        result = solve(
+            objective,
+            options.method,
+            tol=tol,
+            max_passes=max(options.max_passes - spent, 1e-3),
+            time_limit=left,
+            random_state=options.random_state,
+            x0=None
+            if x0 is None
+            else np.asarray(x0).reshape(objective.rows.count if objective.flat else (-1, model.outputs)),
+            callback=options.callback,
+            record_every=worth_recording(objective.rows),
+            n_jobs=options.n_jobs,
+        )
+    except Interrupted as stop:
+        see(stop.result)
+        raise
+    return result, see(result)
 
 
 Runner = Callable[[LinearModel, Options], Outcome]
@@ -358,6 +433,7 @@ Runner = Callable[[LinearModel, Options], Outcome]
 RUNNERS: dict[str, Runner] = {
     "gram": run_gram,
     "newton": run_newton,
+    "newton_cg": run_newton_cg,
     "interior": run_interior,
     "dual": run_dual,
     "krylov": run_krylov,

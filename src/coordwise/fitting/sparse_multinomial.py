@@ -6,31 +6,39 @@ right, what is left is a smooth problem in the other weights, which Newton's met
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import log_softmax, softmax, xlogy
+from scipy.special import softmax
 
-from coordwise.blas import one_scipy_thread
 from coordwise.erm import ERM, feasible_share
 from coordwise.fitting.fit import Fit
 from coordwise.fitting.model import Candidate, LinearModel
 from coordwise.fitting.newton import FEW, direction
-from coordwise.fitting.softmax import best_intercepts, hessian_blocks
+from coordwise.fitting.softmax import (
+    Round,
+    best_intercepts,
+    certificate_with_rounding,
+    dual_point,
+    entropy,
+    hessian_blocks,
+    losses,
+    nothing,
+    rounds_to_the_end,
+    sizes,
+)
 from coordwise.fitting.weighted import Gram
 from coordwise.fitting.working import FIRST, nearest
 from coordwise.penalties import ElasticNet
-from coordwise.recording import Progress, says_stop
+from coordwise.recording import Progress
 from coordwise.results import Status
 from coordwise.validation import FloatArray
 
 __all__ = ["sparse_multinomial"]
 
 
-@one_scipy_thread()
 def sparse_multinomial(
     X: Any,
     codes: Any,
@@ -50,60 +58,40 @@ def sparse_multinomial(
     As in `multinomial`, Y = s (q - e_y), q = softmax(t), is a dual point once the intercepts are the best ones for W;
     without an l2 part it is scaled towards 0, where it stays one, until |X'Y|/S <= l1. Ends when P + D <= tol * log K.
     """
-    begun = time.perf_counter()
     whole = _Softmax(X, codes, count, penalty, weights, intercept)
-    scale = np.array([np.log(count)])
-    W = np.zeros((whole.d, count)) if start is None else start.w.copy()
-    best, v = whole.certified(W, np.zeros(count) if start is None else start.c)
-    size, steps, budget, stalled, status = 0, 0, 50, 0, Status.MAX_PASSES
-    try:
-        while best.gap[0] > tol * scale[0] and steps < most:
+
+    def rounds() -> Iterator[Round]:
+        W = np.zeros((whole.d, count)) if start is None else start.w.copy()
+        best, v = whole.certified(W, np.zeros(count) if start is None else start.c)
+        yield best, 0, None
+        size, steps, budget, stalled = 0, 0, 50, 0
+        while True:
             used = np.flatnonzero(best.w.any(axis=1))
             size = min(whole.d, max(size, 2 * len(used), FIRST))
             which = nearest(whole.model, np.max(np.abs(v), axis=1), used, size)
             part = whole if len(which) == whole.d else whole.restricted(which)
             w, c, taken = part.descend(best.w[which], best.c, min(budget, most - steps))
             steps += taken
-            found = []
+            before = best.gap[0]
             for weights_of_part, intercepts in ((w, c), part.polished(w, c)):
                 W = np.zeros_like(best.w)
                 W[which] = weights_of_part
-                found.append((W, intercepts))
-            before = best.gap[0]
-            for W, intercepts in found:
                 candidate, there = whole.certified(W, intercepts)
                 if candidate.gap[0] < best.gap[0]:
                     best, v = candidate, there
             if best.gap[0] > before / 2:  # too few features, or too few steps
                 size, budget = min(2 * size, whole.d), 2 * budget
             stalled = stalled + 1 if part is whole and best.gap[0] > 0.9 * before else 0
-            if stalled == 3:  # all that rounding allows
-                break
-            seconds = time.perf_counter() - begun
-            progress = Progress(steps, float(steps), seconds, best.value, best.gap, scale, 0, np.nan, best.w.copy)
-            if callback is not None and says_stop(callback(progress)):
-                status = Status.STOPPED
-                break
-            if time_limit is not None and seconds > time_limit:
-                status = Status.TIME_LIMIT
-                break
-    except KeyboardInterrupt:
-        status = Status.INTERRUPTED
-    if best.gap[0] <= tol * scale[0]:
-        status = Status.CONVERGED
-    return Fit(
-        best.w,
-        best.c,
-        best.y,
-        best.value,
-        best.gap,
-        scale,
-        status,
-        float(steps),
-        steps,
-        time.perf_counter() - begun,
-        "multinomial: L-BFGS-B on working sets of features, and Newton's method on the features in use",
-        (),
+            yield best, steps, Status.STALLED if stalled == 3 else None  # then it is all that rounding allows
+
+    return rounds_to_the_end(
+        rounds,
+        nothing(whole.n, whole.d, count),
+        tol=tol,
+        most=most,
+        time_limit=time_limit,
+        callback=callback,
+        strategy="multinomial: L-BFGS-B on working sets of features, and Newton's method on the features in use",
     )
 
 
@@ -136,7 +124,7 @@ class _Softmax:
 
     def losses(self, t: FloatArray) -> float:
         """The mean loss at scores t."""
-        return -float(self.s @ log_softmax(t, axis=1)[np.arange(self.n), self.codes]) / self.total
+        return float(self.s @ losses(t, self.hot)) / self.total
 
     def certified(self, W: FloatArray, c: FloatArray) -> tuple[Candidate, FloatArray]:
         """W with the best intercepts, its dual point and gap; and v = -X'Y/S there."""
@@ -144,15 +132,17 @@ class _Softmax:
         c = best_intercepts(self.s, t, self.hot, c) if self.intercept else c
         t += c
         q = softmax(t, axis=1)
-        y = self.s[:, None] * (q - self.hot)
+        y = dual_point(q, self.s, self.hot, balanced=self.intercept)  # off the constraint D is infinite
         v = -self.problem.moments(y)
         share = 1.0 if self.penalty.l2 > 0 else float(np.min(feasible_share(self.penalty, -v)))
-        p = self.hot + share * (q - self.hot)
+        y, v = share * y, share * v
         value = self.losses(t) + float(self.penalty.value(W).sum())
-        dual = float(self.s @ xlogy(p, p).sum(1)) / self.total + float(self.penalty.conjugate(share * v).sum())
-        fits = not self.intercept or np.max(np.abs(y.sum(0))) <= 1e-10 * self.total
-        gap = np.array([max(value + dual, 0.0) if fits else np.inf])  # off the constraint D is infinite
-        return Candidate(W, c, share * y, np.array([value]), gap), share * v
+        dual = entropy(y, self.s, self.hot) / self.total + float(self.penalty.conjugate(v).sum())
+        norms = np.sqrt(self.problem.rows("rows").norms2())
+        y, gap = certificate_with_rounding(
+            value, dual, y, s=self.s, hot=self.hot, t=t, v=v, weights=(W, c), row_norms=norms, penalty=self.penalty
+        )
+        return Candidate(W, c, y, np.array([value]), np.array([gap])), v
 
     def smooth(self, W: FloatArray, c: FloatArray) -> tuple[float, FloatArray, FloatArray]:
         """Losses and l2 part, and their gradients."""
@@ -163,17 +153,20 @@ class _Softmax:
         return value, self.problem.moments(y) + l2 * W, y.sum(0) / self.total
 
     def descend(self, W: FloatArray, c: FloatArray, most: int) -> tuple[FloatArray, FloatArray, int]:
-        """L-BFGS-B on U, V and c; at most `most` iterations."""
-        d, count, l1 = self.d, self.count, self.penalty.l1
+        """L-BFGS-B on U, V and c, features scaled; at most `most` iterations."""
+        d, count = self.d, self.count
         size = d * count
+        squares = self.problem.rows("columns").norms2(self.weights)
+        unit = np.repeat(sizes(squares, self.total, self.penalty.l2), count)
+        l1 = self.penalty.l1 / unit
 
         def value_and_gradient(theta: FloatArray) -> tuple[float, FloatArray]:
             U, V = theta[:size], theta[size : 2 * size]
-            value, slope, free = self.smooth((U - V).reshape(d, count), theta[2 * size :])
-            slope = slope.reshape(-1)
-            return value + l1 * float(U.sum() + V.sum()), np.concatenate([l1 + slope, l1 - slope, free])
+            value, slope, free = self.smooth(((U - V) / unit).reshape(d, count), theta[2 * size :])
+            slope = slope.reshape(-1) / unit
+            return value + float(l1 @ (U + V)), np.concatenate([l1 + slope, l1 - slope, free])
 
-        flat = W.reshape(-1)
+        flat = W.reshape(-1) * unit
         theta = np.concatenate([np.maximum(flat, 0), np.maximum(-flat, 0), c])
         bound = (None, None) if self.intercept else (0.0, 0.0)
         found = minimize(
@@ -184,7 +177,7 @@ class _Softmax:
             bounds=[(0.0, None)] * (2 * size) + [bound] * count,
             options={"maxiter": most, "maxfun": 10 * most, "maxcor": 20, "gtol": 1e-14, "ftol": 0.0},
         )
-        W = (found.x[:size] - found.x[size : 2 * size]).reshape(d, count)
+        W = ((found.x[:size] - found.x[size : 2 * size]) / unit).reshape(d, count)
         return W, found.x[2 * size :], max(int(found.nit), 1)
 
     def polished(self, W: FloatArray, c: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -18,15 +18,29 @@ __all__ = [
     "STRATEGIES",
     "check_applies",
     "choose",
+    "forecast_of_dual",
+    "forecast_of_newton",
     "may_be_interior",
     "may_be_krylov",
     "may_be_newton",
     "may_be_smooth",
     "passes_of_a_step",
     "passes_of_newton",
+    "steps_of_newton",
 ]
 
-STRATEGIES = ("auto", "dual", "primal", "working_set", "gram", "newton", "interior", "krylov", "semismooth")
+STRATEGIES = (
+    "auto",
+    "dual",
+    "primal",
+    "working_set",
+    "gram",
+    "newton",
+    "newton_cg",
+    "interior",
+    "krylov",
+    "semismooth",
+)
 EASY = 1.0  # mean curvature of the dual's smooth part, relative to the terms: exact steps over samples are fast
 KINKS = 3.0  # the same, for losses with kinks
 HARD = 1e5  # the same, for hinges and logistic losses: most samples are held in corners, or nearly so
@@ -105,13 +119,37 @@ def may_be_newton(model: LinearModel) -> bool:
     return _few_features(model) and model.outputs == 1 and not _why_not(model, "newton")
 
 
+def forecast_of_newton(model: LinearModel, tol: float) -> float:
+    """What Newton's method with Gram matrices is expected to cost, in entries of sparse rows."""
+    return steps_of_newton(tol) * passes_of_a_step(model) * _entries_of_a_pass(model) * model.outputs
+
+
+def forecast_of_dual(model: LinearModel, tol: float) -> float:
+    """The same for steps over the samples, which an intercept takes several runs of."""
+    runs = 2 if model.intercept else 1
+    passes = SHARE * _digits(tol) * math.log(10) * model.passes_over_samples()
+    return runs * max(passes, 1.0) * _entries_of_a_pass(model) * model.outputs
+
+
+def steps_of_newton(tol: float) -> float:
+    """Steps that Newton's method is expected to take: two, and one more for every second digit."""
+    return STEPS + MORE * _digits(tol)
+
+
+def _entries_of_a_pass(model: LinearModel) -> float:
+    """What a pass over the samples costs, in entries of sparse rows."""
+    entries = float(model.problem.rows("rows").nnz)
+    entry = 1.0 if sp.issparse(model.A) else ENTRY
+    return entry * entries + (SAMPLE + (LOGISTIC if model.loss.shape.logistic else 0.0)) * model.n
+
+
 def passes_of_newton(model: LinearModel, tol: float) -> float:
     """What Newton's method is expected to cost, in passes over the samples, by what either has to multiply.
 
     It takes two steps and one more for every second digit. Rows with many entries make Gram matrices costly. With an
     intercept, which takes several runs over the samples, half of it counts.
     """
-    return (STEPS + MORE * _digits(tol)) * passes_of_a_step(model) / (2 if model.intercept else 1)
+    return steps_of_newton(tol) * passes_of_a_step(model) / (2 if model.intercept else 1)
 
 
 def passes_of_a_step(model: LinearModel) -> float:
@@ -121,7 +159,7 @@ def passes_of_a_step(model: LinearModel) -> float:
     entry, pairs = (1.0, PRODUCT * (lengths @ lengths) / 2) if sp.issparse(model.A) else (ENTRY, np.inf)
     pairs = min(pairs, BLOCKED * model.n * model.d**2 / 2)  # they may be made dense
     step = pairs + FACTOR * model.d**3 / 6 + PASSES * entry * entries
-    return float(step / (entry * entries + (SAMPLE + (LOGISTIC if model.loss.shape.logistic else 0.0)) * model.n))
+    return float(step / _entries_of_a_pass(model))
 
 
 def _over_samples_first(model: LinearModel, tol: float) -> bool:
@@ -163,6 +201,8 @@ def _why_not(model: LinearModel, name: str) -> str:
         return "it is for the squared loss"
     if name == "newton" and not (loss.gamma > 0 and plain):
         return "it is for smooth losses with an l2 penalty or none"
+    if name == "newton_cg" and not (loss.gamma > 0 and plain and penalty.l2 > 0):
+        return "it is for smooth losses with an l2 penalty"
     if name == "krylov" and not (loss.name == "squared" and plain and penalty.l2 > 0):
         return "it is for the squared loss and an l2 penalty"
     if name == "semismooth" and not (has_straight_parts(model) and plain and penalty.l2 > 0):

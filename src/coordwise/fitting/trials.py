@@ -70,10 +70,7 @@ def _krylov_first(model: LinearModel, options: Options) -> Outcome:
         cheaper = " cost less than a Gram matrix" if first.status is Status.CONVERGED else ""
         why = f"{sum(steps)} steps over Krylov spaces{cheaper}"
         return replace(first, steps=sum(steps), part=0.0, strategy=f"krylov: {why}")
-    try:
-        outcome = run_gram(model, replace(options, max_passes=options.max_passes - sum(steps)), sum(steps))
-    except KeyboardInterrupt:
-        return replace(first, status=Status.INTERRUPTED, steps=sum(steps), part=0.0)
+    outcome = run_gram(model, replace(options, max_passes=options.max_passes - sum(steps)), sum(steps))
     return replace(outcome, found=outcome.found.better(first.found), steps=outcome.steps + sum(steps))
 
 
@@ -117,13 +114,10 @@ def _smooth_first(model: LinearModel, options: Options) -> Outcome:
     options = replace(options, start=first.found, max_passes=left, callback=_counted(options.callback, spent))
     name = "working_set" if model.intercept else "primal"
     strategy = f"{name}: coordinates are all features, after {taken}"
-    try:
-        if model.intercept:
-            second = run_working_set(model, options, many=True)
-        else:
-            second = run_primal(model, options, first.found.y)
-    except KeyboardInterrupt:  # before it had a candidate
-        return replace(first, status=Status.INTERRUPTED, steps=spent, part=0.0, strategy=strategy)
+    if model.intercept:
+        second = run_working_set(model, options, many=True)
+    else:
+        second = run_primal(model, options, first.found.y)
     found = second.found.better(first.found)
     return replace(second, found=found, steps=spent, part=second.passes, strategy=strategy)
 

@@ -6,14 +6,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-import scipy.linalg
-import scipy.sparse as sp
 
 from coordwise.blas import one_blas_thread
 from coordwise.fitting.active_set import ActiveSet
 from coordwise.fitting.gram import centered_moments
 from coordwise.fitting.model import Candidate, LinearModel
 from coordwise.fitting.newton import FEW, direction
+from coordwise.fitting.singular import Singular, decomposes
 from coordwise.linalg.conjugate import cg
 from coordwise.lines import halved
 from coordwise.penalties import ElasticNet
@@ -22,7 +21,6 @@ from coordwise.validation import FloatArray
 __all__ = ["ROUNDING", "NoPenalty", "conjugate_gradients", "nonnegative", "penalty_of", "unpenalised"]
 
 ROUNDING = 1e-11  # |<a_j, y>| relative to |a_j| |y| that counts as 0
-DENSE = 2**26  # entries of a matrix that may be decomposed as a dense one
 
 
 class NoPenalty(ElasticNet):
@@ -66,7 +64,7 @@ def unpenalised(
     """
     w = np.zeros((model.d, model.outputs)) if start is None else start.w.copy()
     c = np.zeros(model.outputs) if start is None else start.c.copy()
-    solver = _Decomposed(model) if _decomposes(model) else _Steps(model)
+    solver = Singular(model) if decomposes(model) else _Steps(model)
     best: Candidate | None = None
     steps = 0
     while True:
@@ -84,35 +82,6 @@ def unpenalised(
             w[:, k], c[k] = _descended(model, w[:, k], c[k], u, e, int(k))
 
 
-def _decomposes(model: LinearModel) -> bool:
-    small = min(model.n, model.d) <= FEW and model.n * model.d <= DENSE
-    return model.loss.name == "squared" and small
-
-
-class _Decomposed:
-    """Steps for the squared loss from the singular values of the centred data: the smallest ones of all solutions."""
-
-    def __init__(self, model: LinearModel) -> None:
-        s = np.ones(model.n) if model.weights is None else model.weights
-        self.intercept, self.p = model.intercept, s / model.total
-        self.root = np.sqrt(s)
-        if "singular" not in model.shared:
-            A = model.A.toarray() if sp.issparse(model.A) else model.A
-            B = np.asarray(A, np.float64)
-            means = self.p @ B if model.intercept else np.zeros(model.d)
-            U, values, Vt = scipy.linalg.svd((B - means) * self.root[:, None], full_matrices=False, check_finite=False)
-            kept = values > max(B.shape) * np.finfo(float).eps * np.max(values, initial=0.0)
-            model.shared["singular"] = U[:, kept], values[kept], Vt[kept], means
-        self.U, self.values, self.Vt, self.means = model.shared["singular"]
-
-    def step(self, y: FloatArray, h: FloatArray, most: float) -> tuple[FloatArray, float, int]:
-        """(u, e) with A'(h (Au + e)) = A'y and sum_i h_i (<a_i, u> + e) = sum_i y_i, and what it took."""
-        r = np.divide(y, self.root, out=np.zeros_like(y), where=self.root > 0)
-        u = self.Vt.T @ ((self.U.T @ r) / self.values)
-        e = float(y.sum() / (self.root @ self.root) - self.means @ u) if self.intercept else 0.0
-        return u, e, 1
-
-
 class _Steps:
     """Newton steps from weighted Gram matrices, or by conjugate gradients if the features are many."""
 
@@ -121,7 +90,7 @@ class _Steps:
         self.gram = model.weighted if model.d <= FEW else None
 
     def step(self, y: FloatArray, h: FloatArray, most: float) -> tuple[FloatArray, float, int]:
-        """As `_Decomposed.step`."""
+        """As `Singular.step`."""
         model, d = self.model, self.model.d
         gradient = model.problem.moments(y[:, None])[:, 0]
         slope, mass = float(y.sum()) / model.total, float(h.sum()) / model.total
@@ -223,7 +192,7 @@ def nonnegative(model: LinearModel, *, most: float, late: Callable[[], bool] | N
         value[k] = gap[k] = model.loss.value(t, model.b[:, k], s).sum() / model.total
         dual = s * (t - model.b[:, k])
         if part is not None:
-            steps = _Decomposed(part)
+            steps = Singular(part)
             dual, _, _, u, e, _ = _certified(part, w[used, k], float(c[k]), 0, steps, most)
             if np.all(w[used, k] - u > 0):  # a step of refinement
                 w[used, k] -= u

@@ -25,6 +25,7 @@ from coordwise.fitting.gram import active_weights, gram_solution
 from coordwise.fitting.model import Candidate, LinearModel
 from coordwise.fitting.polish import polished
 from coordwise.fitting.proximal import Descent, proximal_newton
+from coordwise.interrupts import Interrupted
 from coordwise.validation import FloatArray
 
 __all__ = ["FIRST", "many_used", "nearest", "outside", "working_sets"]
@@ -53,7 +54,7 @@ def working_sets(
     The first working set is all features if they are known to be `many`, or expected to be.
 
     Yields the best candidate at the start and after every round, until every gap is <= tol * scale, the descent's
-    limits are reached, or rounding allows no more.
+    limits are reached, or rounding allows no more. `Interrupted` has the best candidate, too.
     """
     best, v = model.certified_at_zero if start is None else model.certified(start.w)
     w = best.w.copy()
@@ -84,7 +85,11 @@ def working_sets(
                     here, _ = active_weights(part, here)
                 descent.entries += part.columns.nnz
             else:
-                reached = proximal_newton(part, part.from_primal(here), goal, descent)
+                try:
+                    reached = proximal_newton(part, part.from_primal(here), goal, descent)
+                except Interrupted as stop:
+                    w[which, k] = stop.result.w[:, 0]
+                    raise Interrupted(result=model.certified(w)[0].better(best)) from None
                 if reached.gap[0] > tol * model.scale[k] / 2 and (inner[k] < INNER or len(which) == model.d):
                     reached = polished(part, reached)
                 here = reached.w

@@ -8,8 +8,10 @@ r"""Linear systems and least squares with the signatures of scipy.sparse.linalg.
 | `spd_solve` | Ax = b, A symmetric positive definite | one coordinate at a time, L_i = a_ii, or conjugate gradients |
 
 All return ``(x, info)``, or with ``full_output=True`` a `coordwise.Result`. A system is solved when
-|b - Ax| <= max(rtol |b|, atol) for every right-hand side, checked at the x returned; `info` is then 0, and otherwise
-the number of passes over A that were made.
+|b - Ax| <= max(rtol |b|, atol) for every right-hand side, checked at the x returned; `info` is then 0. Otherwise x is
+the best point met, and `info` is the number of passes over A that were made if a limit (or the callback) ended them, -1
+if the system certainly has no solution, -2 if the residual stalled, -3 if it diverged (an indefinite A in `spd_solve`).
+Ctrl-C raises `coordwise.Interrupted`, which carries the `coordwise.Result`.
 """
 
 from coordwise.linalg.auto import solve

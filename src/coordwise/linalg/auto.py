@@ -66,14 +66,15 @@ def solve(
     Returns
     -------
     (x, info) or Result
-        As in `kaczmarz`; where conjugate gradients did not converge, x is their last point. A system without a solution
-        has the status "inconsistent" where that can be certified, and is not turned into a least-squares problem:
-        `lstsq` does that.
+        As in `kaczmarz`. A system that certainly has no solution has info = -1 and the status "inconsistent"; x is
+        then a point of least squares as far as the attempts at a solution led there. `lstsq` finds one to a tolerance.
 
     Raises
     ------
     TypeError, ValueError
         Naming the argument, what was wrong and what would work.
+    coordwise.Interrupted
+        On Ctrl-C, as from `kaczmarz`.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Conjugate gradients: on the normal equations (CGLS), and on a symmetric positive definite system itself.
 
 Both are generators of iterates for K right-hand sides at once, each with step lengths of its own. What is yielded is
-changed in place by the next step.
+changed in place by the next step; the direction is that of the last step until then.
 """
 
 from __future__ import annotations
@@ -26,6 +26,14 @@ class Iterate:
     residual: FloatArray
     slope: FloatArray
     moving: bool = True  # False: the step had no direction left
+    direction: FloatArray | None = None  # of the last step, and its length
+    length: FloatArray | None = None
+
+    def before(self) -> FloatArray:
+        """The point before the last step."""
+        assert self.direction is not None
+        assert self.length is not None
+        return self.x - self.length * self.direction
 
 
 def cgls(
@@ -44,7 +52,7 @@ def cgls(
     r = b - products.forward(x) if x.any() else b.copy()
     s = products.backward(weighted(r)) - damp**2 * x
     p, gamma = s.copy(), _dots(s, s)
-    now = Iterate(x, r, s)
+    now = Iterate(x, r, s, direction=p)
     yield now
     while True:
         q = products.forward(p)
@@ -54,12 +62,12 @@ def cgls(
         s = products.backward(weighted(r))
         if damp:
             s -= damp**2 * x
-        now.slope, before = s, gamma
+        now.slope, now.length, before = s, alpha, gamma
         gamma = _dots(s, s)
-        p *= _ratio(gamma, before)
-        p += s
         now.moving = bool((alpha > 0).any())
         yield now
+        p *= _ratio(gamma, before)
+        p += s
 
 
 def cg(
@@ -73,20 +81,20 @@ def cg(
     r = b - forward(x) if x.any() else b.copy()
     z = r if inverse is None else inverse[:, None] * r
     p, gamma = z.copy(), _dots(r, z)
-    now = Iterate(x, r, r)
+    now = Iterate(x, r, r, direction=p)
     yield now
     while True:
         q = forward(p)
         alpha = _ratio(gamma, _dots(p, q))
         _add(x, alpha, p)
         _add(r, -alpha, q)
+        now.length, now.moving = alpha, bool((alpha > 0).any())
+        yield now
         if inverse is not None:
             np.multiply(inverse[:, None], r, out=z)
         before, gamma = gamma, _dots(r, z)
         p *= _ratio(gamma, before)
         p += z
-        now.moving = bool((alpha > 0).any())
-        yield now
 
 
 def _add(y: FloatArray, alpha: FloatArray, v: FloatArray) -> None:

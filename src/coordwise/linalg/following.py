@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -16,10 +17,11 @@ __all__ = ["Ending", "follow", "result_of"]
 
 Judge = Callable[[Iterate], Status | None]
 RESTARTS_WITHOUT_GAIN = 2
+EPS = float(np.finfo(float).eps)
 
 
 class Ending:
-    """What a followed iteration came to: its last point, why it ended, and its history.
+    """What a followed iteration came to: its point, why it ended, and its history.
 
     Where the status is "converged", `gap` was computed from the point alone.
     """
@@ -48,6 +50,47 @@ class Ending:
         self.rows.append((self.iterations, self.passes, self.seconds, gap))
 
 
+class _Best:
+    """The best point of an iteration, column by column.
+
+    While gaps fall it is the present one, and copies are made only where they have halved; where they rise it is led
+    back to by the last step. The copies are for steps so long that nothing can be led back.
+    """
+
+    def __init__(self, x: FloatArray) -> None:
+        self.gap = np.full(x.shape[1], np.inf)
+        self.present = np.zeros(x.shape[1], bool)
+        self.x = self.copy = x.copy()
+        self.at_copy = self.gap.copy()
+
+    def see(self, now: Iterate, gap: FloatArray) -> None:
+        """A new point with its gap."""
+        better = gap < self.gap
+        left = self.present & ~better
+        if left.any():
+            self.x = np.where(left, now.before(), self.x)
+        self.present = better | (self.present & ~left)
+        self.gap = np.where(better, gap, self.gap)
+        self.keep(now.x, gap, gap < self.at_copy / 2)
+
+    def keep(self, x: FloatArray, gap: FloatArray, which: Any) -> None:
+        """Copy some columns."""
+        if which.any():
+            self.copy = np.where(which, x, self.copy)
+            self.at_copy = np.where(which, gap, self.at_copy)
+
+    def restart(self, x: FloatArray, gap: FloatArray, near: FloatArray) -> None:
+        """Gaps are true ones from now on; below `near` those before were not."""
+        self.keep(x, gap, (gap < self.at_copy) | (self.at_copy <= near))
+        self.gap, self.x, self.present = self.at_copy.copy(), self.copy, np.zeros_like(self.present)
+
+    def point(self, x: FloatArray, exact: Callable[[FloatArray], FloatArray]) -> FloatArray:
+        """The best point, x being the present one."""
+        here = np.where(self.present, x, self.x)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.where(exact(here) <= exact(self.copy), here, self.copy)
+
+
 def follow(
     restart: Callable[[FloatArray], Iterator[Iterate]],
     x: FloatArray,
@@ -56,6 +99,7 @@ def follow(
     goal: FloatArray,
     *,
     ending: Ending,
+    size: FloatArray,
     by_slope: bool = False,
     limit: float | None = None,
     judge: Judge | None = None,
@@ -63,12 +107,18 @@ def follow(
 ) -> Ending:
     """Iterate from x until the gap, confirmed by `exact(x)`, is <= goal in every column, or something else ends it.
 
+    A recursion knows nothing of its own rounding. Where its gap meets the goal, or is at eps * size, it begins anew
+    from its point with a gap that is computed from that; if this has not helped a few times, the iteration has stalled.
+    Unless it converged, the point that is left has the smallest gap that was recorded.
+
     Parameters
     ----------
     restart : callable
-        The iteration from a point; called again when rounding has carried the recursion away from the truth.
+        The iteration from a point, which it overwrites.
     exact : callable
         The gap of x from x alone.
+    size : array of shape (K,)
+        The gap of x = 0.
     by_slope : bool
         Whether the gap is the norm of the slope (least squares) or that of the residual.
     limit : float, optional
@@ -80,25 +130,28 @@ def follow(
     """
     seconds = np.inf if request.time_limit is None else request.time_limit
     last = ending.iterations + (np.inf if limit is None else limit)
-    best, without_gain = np.inf, 0
+    near, best, without_gain = np.maximum(goal, EPS * size), _Best(x), 0
     ending.x, ending.status = x, None
+    shown = ending.iterations
     steps = restart(x)
     try:
         now = next(steps)
         while True:
             gap = norms(now.slope if by_slope else now.residual)
+            best.see(now, gap)
             ending.gap = gap
             ending.record(gap)
-            asked = request.show(x)
+            asked = ending.iterations > shown and request.show(x)  # not where it begins, as in scipy
+            shown = ending.iterations
             verdict = None if judge is None else judge(now)
-            if (gap <= goal).all() or not now.moving:
-                ending.gap = exact(x)
-                error = float(np.max(ending.gap / goal))
-                if error <= 1:
+            if (gap <= near).all() or not now.moving:
+                ending.gap = true = exact(x)
+                if (true <= goal).all():
                     ending.status = Status.CONVERGED
                     break
-                without_gain = 0 if error < 0.5 * best else without_gain + 1
-                best = min(best, error)
+                gained = np.any((true > goal) & (true < best.at_copy / 2))
+                best.restart(x, true, near)
+                without_gain = 0 if gained else without_gain + 1
                 if without_gain > RESTARTS_WITHOUT_GAIN:
                     ending.status = Status.STALLED
                     break
@@ -122,6 +175,8 @@ def follow(
             ending.passes += share
     except KeyboardInterrupt:
         ending.status = Status.INTERRUPTED
+    if ending.status is not Status.CONVERGED:
+        ending.x = best.point(x, exact)
     return ending
 
 
@@ -165,7 +220,8 @@ def result_of(
     x = request.shaped(ending.x)
     return Result(
         x=x,
-        w=x,
+        point=x,
+        last=x,
         value=scalar(value),
         gap=scalar(gap),
         primal=scalar(np.full(request.outputs, np.nan)),

@@ -82,6 +82,8 @@ def lstsq(
     ------
     TypeError, ValueError
         Naming the argument, what was wrong and what would work.
+    coordwise.Interrupted
+        On Ctrl-C, as from `kaczmarz`.
 
     Notes
     -----
@@ -109,15 +111,21 @@ def lstsq(
         raise ValueError("method='direct' factorises a dense A; pass A.toarray(), or method='auto' or 'cgls'.")
     problem = Problem(products, request, damp, ending)
     notes: list[str] = []
-    if method == "auto":
-        method, reason = problem.choice()
-        notes.append(f"{method}: {reason}")
-    result: Result = {
-        "columns": problem.columns,
-        "rows": problem.rows,
-        "cgls": problem.conjugate,
-        "direct": problem.direct,
-    }[method]()
+    try:
+        if method == "auto":
+            method, reason = problem.choice()
+            notes.append(f"{method}: {reason}")
+        result: Result = {
+            "columns": problem.columns,
+            "rows": problem.rows,
+            "cgls": problem.conjugate,
+            "direct": problem.direct,
+        }[method]()
+    except KeyboardInterrupt:  # outside of the iterations
+        ending.status = Status.INTERRUPTED
+        result = problem.result(method)
+    if request.x0 is not None and not result.converged:
+        result = problem.none_worse_than_start(result, request.x0)
     return answer(replace(result, notes=(*notes, *result.notes)), full_output)
 
 
@@ -126,7 +134,9 @@ class Problem:
 
     def __init__(self, products: Products, request: Request, damp: float, ending: Ending) -> None:
         self.products, self.request, self.damp, self.ending = products, request, damp, ending
-        self.goal = request.goal(norms(products.backward(request.b)))
+        ending.x = request.start(products.shape[1])
+        self.size = norms(products.backward(request.b))
+        self.goal = request.goal(self.size)
 
     def choice(self) -> tuple[str, str]:
         """Method and reason."""
@@ -144,40 +154,68 @@ class Problem:
         """|A'(b - Ax) - damp^2 x|."""
         return norms(self.products.backward(self.request.b - self.products.forward(x)) - self.damp**2 * x)
 
+    def none_worse_than_start(self, result: Result, x0: FloatArray) -> Result:
+        """The start in place of columns of x whose gradients are larger: some methods begin elsewhere, or nowhere."""
+        x, gap, at_start = result.w.reshape(x0.shape), np.atleast_1d(result.gap), self.gradient(x0)
+        worse = gap > at_start
+        if not worse.any():
+            return result
+        x, gap = np.where(worse, x0, x), np.where(worse, at_start, gap)
+        value = self.objective(x)
+        met = np.all(gap <= self.goal) and result.status is not Status.INTERRUPTED
+        return replace(
+            result,
+            x=self.request.shaped(x),
+            point=self.request.shaped(x),
+            gap=float(gap[0]) if self.request.flat else gap,
+            value=float(value[0]) if self.request.flat else value,
+            status=Status.CONVERGED if met else result.status,
+        )
+
+    def objective(self, x: FloatArray) -> FloatArray:
+        """(1/2) |Ax - b|^2 + (damp^2/2) |x|^2."""
+        residual = self.request.b - self.products.forward(x)
+        return np.square(norms(residual)) / 2 + self.damp**2 / 2 * np.square(norms(x))
+
     def columns(self) -> Result:
         """Coordinate descent over x."""
-        objective = LeastSquares(self.products.columns(), self.request.shaped(self.request.b), damp=self.damp)
-        objective.scale = self.goal
+        objective = LeastSquares(
+            self.products.columns(), self.request.shaped(self.request.b), damp=self.damp, scale=self.goal
+        )
         return run_objective(objective, self.request, Auto())
 
     def rows(self) -> Result:
         """The dual, or extended Kaczmarz."""
         request, rows = self.request, self.products.rows()
         if self.damp:
-            dual = DampedDual(rows, request.shaped(request.b), self.damp)
-            dual.scale = self.goal
+            dual = DampedDual(rows, request.shaped(request.b), self.damp, self.goal)
             return run_objective(dual, replace(request, x0=None), NUACDM())
-        objective = LeastSquares(self.products.columns(), request.shaped(request.b))
-        objective.scale = self.goal / 2
+        objective = LeastSquares(self.products.columns(), request.shaped(request.b), scale=self.goal / 2)
         first = run_objective(objective, replace(request, x0=None), Auto())
         if not first.converged:
             return replace(first, notes=("extended Kaczmarz ended in its column half",))
-        image = self.products.forward(first.w.reshape(-1, request.outputs))
+        self.ending.x = first.x.reshape(-1, request.outputs)
+        image = self.products.forward(self.ending.x)
         system = LinearSystem(
-            rows, request.shaped(image), center=None if request.x0 is None else request.shaped(request.x0)
+            rows,
+            request.shaped(image),
+            center=None if request.x0 is None else request.shaped(request.x0),
+            # |A'(b - Ax)| <= goal/2 + |A| |A first - A x|
+            scale=self.goal / (2 * max(float(np.sqrt(rows.norms2().sum())), 1e-300)),
         )
-        # |A'(b - Ax)| <= goal/2 + |A| |A first - A x|
-        system.scale = self.goal / (2 * max(float(np.sqrt(rows.norms2().sum())), 1e-300))
         left = max(request.maxiter - int(first.passes), 1)
         second = run_objective(system, replace(request, maxiter=left), NUACDM(beta=1.0, sigma="adaptive"))
-        x = second.w.reshape(-1, request.outputs)
+        x = second.x.reshape(-1, request.outputs)
         gap = self.gradient(x)
         status = second.status
-        if np.all(gap <= self.goal):
+        if status is Status.INTERRUPTED:
+            if np.max(np.asarray(first.gap) / self.goal) < np.max(gap / self.goal):
+                x, gap = self.ending.x, self.gradient(self.ending.x)
+        elif np.all(gap <= self.goal):
             status = Status.CONVERGED
         return replace(
             second,
-            x=second.w,
+            x=request.shaped(x),
             gap=objective.scalar(gap),
             scale=objective.scalar(self.goal),
             value=objective.scalar(np.square(norms(request.b - self.products.forward(x))) / 2),
@@ -198,11 +236,12 @@ class Problem:
         products, request = self.products, self.request
         follow(
             lambda x: cgls(products, request.b, x, damp=self.damp),
-            request.start(products.shape[1]),
+            self.ending.x,
             self.gradient,
             request,
             self.goal,
             ending=self.ending,
+            size=self.size,
             by_slope=True,
         )
         return self.result("cgls")
@@ -222,13 +261,12 @@ class Problem:
     def result(self, method: str) -> Result:
         """Of what was not done by the kernel."""
         x, request = self.ending.x, self.request
-        value = np.square(norms(request.b - self.products.forward(x))) / 2 + self.damp**2 / 2 * np.square(norms(x))
         return result_of(
             self.ending,
             request,
             gap=self.gradient(x),
             goal=self.goal,
-            value=value,
+            value=self.objective(x),
             L=self.products.column_norms2(),
             method=method,
             certificate="gradient norm",
@@ -245,14 +283,14 @@ class DampedDual(Objective):
 
     certificate_name = "gradient norm"
 
-    def __init__(self, A: Rows, b: FloatArray, damp: float) -> None:
+    def __init__(self, A: Rows, b: FloatArray, damp: float, scale: FloatArray) -> None:
         self.rows, self.damp = A, damp
         self.flat = b.ndim == 1
         self.b = b.reshape(A.count, -1)
         self.outputs = self.b.shape[1]
         self.smooth = 1 / damp**2
         self.coordinates = Terms(Shape(quad=1.0), 1.0, -self.b, None)
-        self.scale = norms(A.combine(self.b))
+        self.scale = scale
 
     def certificate(self, image: FloatArray, sums: Sums) -> Certificate:
         """|A| |b - Ax - y|, an upper bound; `exact` and `certify_run` have the norm itself."""

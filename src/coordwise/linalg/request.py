@@ -11,13 +11,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from coordwise.objectives import targets
-from coordwise.results import Result
+from coordwise.results import Result, Status
 from coordwise.rows import Rows
+from coordwise.solve import interrupted
 from coordwise.validation import FloatArray, check_array, check_callable, check_count, check_number, seed_of
 
 __all__ = ["Limits", "Request", "answer", "matrix_of", "norms", "rank_note", "request_of"]
 
-SMALLEST_GOAL = 1e-300  # for rtol = atol = 0: met by a residual of exactly 0 alone
+SMALLEST_GOAL = 1e-200  # for rtol = atol = 0: met by a residual of exactly 0 alone; gap/goal stays finite
 
 
 class Limits(NamedTuple):
@@ -120,11 +121,16 @@ def request_of(shape: tuple[int, int], b: Any, x0: Any, limits: Limits) -> Reque
     )
 
 
+INFO = {Status.CONVERGED: 0, Status.INCONSISTENT: -1, Status.STALLED: -2, Status.DIVERGED: -3}
+
+
 def answer(result: Result, full_output: bool) -> Any:
-    """(x, info) as scipy returns it, or the whole result."""
+    """(x, info) as scipy returns it, or the whole result; of what Ctrl-C has ended, an exception."""
+    if result.status is Status.INTERRUPTED:
+        raise interrupted(result)
     if full_output:
         return result
-    return result.w, 0 if result.converged else max(1, math.ceil(result.passes))
+    return result.x, INFO.get(result.status, max(1, math.ceil(result.passes)))
 
 
 def rank_note(rank: int, short: int) -> tuple[str, ...]:

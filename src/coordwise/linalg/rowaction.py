@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 
-from coordwise.kernels import NO_PACKING
-from coordwise.linalg.consistency import NO_SOLUTION, Watch
+from coordwise.interrupts import Interrupted
+from coordwise.linalg.consistency import Watch, about_zero_rows, without_zero_rows
 from coordwise.linalg.parallel import about_parallel_rows
 from coordwise.linalg.products import Products
 from coordwise.linalg.request import Limits, Request, answer, matrix_of, norms, rank_note, request_of
 from coordwise.linalg.strength import cheap_strength
 from coordwise.methods import ACDM, NUACDM, RCDM, Kaczmarz, Method
 from coordwise.objectives import LinearSystem, Objective
-from coordwise.recording import Progress
+from coordwise.recording import Progress, start_of
 from coordwise.results import Result, Status
 from coordwise.rows import Rows
 from coordwise.schedules import power
@@ -82,25 +83,30 @@ def kaczmarz(
     -------
     x : ndarray of shape (n,) or (n, K)
     info : int
-        0 if the inequality holds; otherwise the number of passes made (at least 1), and x is the best point met.
+        0 if the inequality holds at x. Otherwise x is the best point met, and info says why: the number of passes made
+        (at least 1) if a limit or the callback ended them; -1 if the system certainly has no solution; -2 if rounding
+        or a bad condition stalled the iteration; -3 if it left the range of floating-point numbers.
 
-    With `full_output`, a `Result`: `w` is the solution, `gap` is |b - Ax|, `scale` is max(rtol |b|, atol), `status`
-    says why it ended, `notes` what was done on the way, `history` has the course.
+    With `full_output`, a `Result`: `x` is the solution, which is x0 + A'y with the multipliers `y`, `gap` is |b - Ax|,
+    `scale` is max(rtol |b|, atol), `status` says why it ended, `notes` what was done on the way, `history` has the
+    course.
 
     Raises
     ------
     TypeError, ValueError
         Naming the argument, what was wrong and what would work; a LinearOperator is refused, since rows are needed.
+    coordwise.Interrupted
+        On Ctrl-C: a KeyboardInterrupt with the best point so far, a `coordwise.Result`, as its `result`.
 
     Notes
     -----
-    A system without a solution ends with the status "inconsistent" where that can be certified: no x of norm up to
-    10,000 times that of the least-squares solution meets the inequality (`coordwise.linalg.consistency`). Ctrl-C ends
-    the run with the best point so far. Rows that are multiples of others, and those of them that contradict each other,
+    A system without a solution ends with the status "inconsistent" where that is certain up to rounding
+    (`coordwise.linalg.consistency`), and with "stalled" where a solution would have to be ten thousand times as large
+    as what least squares have led to. Rows that are multiples of others, and those of them that contradict each other,
     are reported in `notes` for up to 5,000 rows and a million entries; a rank below the smaller side is reported where
     it is known (by `acdm` and `nuacdm` where they compute sigma, by `solve` where it factorises A), and does no harm
-    elsewhere. After T rows, E|x - x*|^2 <= (1 - 1/(|A^-1|^2 |A|_F^2))^T |x_0 - x*|^2
-    (Theorem 2.1).
+    elsewhere. After T rows,
+    E|x - x*|^2 <= (1 - 1/(|A^-1|^2 |A|_F^2))^T |x_0 - x*|^2 (Theorem 2.1).
 
     Examples
     --------
@@ -135,7 +141,8 @@ def acdm(
     """Solve Ax = b by ACDM (Lee and Sidford): accelerated row action with p_i ~ max(|a_i|^2, |A|_F^2/m).
 
     Stops when |b - Ax| <= max(rtol |b|, atol) for every right-hand side, checked at the x returned. Needs
-    O(sqrt(m) |A^-1| |A|_F log(1/eps)) rows (Theorem 2.2).
+    O(sqrt(m) |A^-1| |A|_F log(1/eps)) rows (Theorem 2.2). The constants are those of
+    ``ACDM(constants="tight")``, which are safe for every matrix.
 
     Parameters
     ----------
@@ -151,7 +158,9 @@ def acdm(
     """
     limits = Limits(rtol, atol, maxiter, callback, random_state, time_limit, n_jobs)
     ACDM(sigma=sigma)  # refuses what is no sigma before anything else is done
-    result = _solved(A, b, x0, limits, scaling, lambda beta, sigma: ACDM(beta=beta, sigma=sigma), sigma)
+    result = _solved(
+        A, b, x0, limits, scaling, lambda beta, sigma: ACDM(beta=beta, sigma=sigma, constants="tight"), sigma
+    )
     return answer(result, full_output)
 
 
@@ -213,22 +222,41 @@ def run_rows(
     rows: Rows, request: Request, method: Callable[[float, Sigma], Method], beta: float, sigma: Sigma
 ) -> Result:
     """Row action by the driver, watched for systems without a solution; sigma = None is computed where cheap."""
+    goal = request.residual_goal
+    request, missing, notes = without_zero_rows(request, rows.norms2())
     center = None if request.x0 is None else request.shaped(request.x0)
-    objective = LinearSystem(rows, request.shaped(request.b), center=center)
-    objective.scale = request.residual_goal
-    norms2 = objective.curvature
+    objective = LinearSystem(rows, request.shaped(request.b), center=center, scale=goal)
+    begun = time.perf_counter()
+    try:
+        result = _watched(objective, rows, request, method, beta, sigma, notes)
+    except KeyboardInterrupt:  # outside of the run
+        result = start_of(objective, objective.start(None), "row action", begun)
+    if missing.any():
+        gap = objective.scalar(np.hypot(result.gap, missing))
+        result = replace(result, gap=gap, status=about_zero_rows(result.status))
+    return replace(result, notes=tuple(notes))
+
+
+def _watched(
+    objective: LinearSystem,
+    rows: Rows,
+    request: Request,
+    method: Callable[[float, Sigma], Method],
+    beta: float,
+    sigma: Sigma,
+    notes: list[str],
+) -> Result:
+    """The run; what is found out on the way is added to the notes."""
+    norms2, goal = objective.curvature, objective.scale
     weights = None
     if beta:
         weights = np.divide(1.0, norms2, out=np.zeros_like(norms2), where=norms2 > 0)
     shift = request.b if request.x0 is None else request.b - rows.dots(request.x0)
     products = Products(rows, True)
-    watch = Watch(products, shift, request.residual_goal, weights)
-    notes = []
-    if zeros := int(np.count_nonzero(norms2 == 0)):
-        notes.append(f"{zeros} zero row{'s' * (zeros > 1)} left out")
+    watch = Watch(products, shift, goal, weights)
     if beta:
         notes.append("rows scaled to norm 1")
-    notes += about_parallel_rows(products, norms2, request.b, request.residual_goal)
+    notes += about_parallel_rows(products, norms2, request.b, goal)
     if sigma is None:
         sigma = "adaptive"
         if (known := cheap_strength(rows, power(norms2, beta))) is not None:
@@ -236,39 +264,45 @@ def run_rows(
             notes += rank_note(rank, min(rows.count, rows.width))
     # A system whose singular values are all alike needs 2 n log(|b|/goal) rows, any other more. Where they are a small
     # part of all rows, it is looked at after as many and a tenth, and a compact copy of all rows would not pay.
-    folds = float(np.log(np.maximum(norms(request.b) / objective.scale, np.e)).max())
+    folds = float(np.log(np.maximum(norms(request.b) / goal, np.e)).max())
     every = min(1.0, max(2.2 * folds * rows.width / rows.count, 0.02))
     if every < 1.0:
-        rows.packing = NO_PACKING
+        objective.packs = False
     result = run_objective(objective, request, method(beta, sigma), watch, every)
-    if watch.found:
-        notes.append(NO_SOLUTION)
-        result = replace(result, status=Status.INCONSISTENT)
-    elif result.status is Status.INCONSISTENT:
-        left = norms(request.b[norms2 == 0]).max()
-        notes.append(f"zero rows have right-hand sides of norm {left:.3g}")
-    return replace(result, notes=tuple(notes))
+    if watch.verdict and result.status is not Status.INTERRUPTED:
+        notes.append(watch.note)
+        result = replace(result, status=watch.verdict)
+    return result
 
 
 def run_objective(
     objective: Objective, request: Request, method: Method, watch: Watch | None = None, every: float = 1.0
 ) -> Result:
-    """`coordwise.solve` with the request's limits; `objective.scale` is the goal itself, so tol = 1."""
+    """`coordwise.solve` with the request's limits; `objective.scale` is the goal itself, so tol = 1.
+
+    After Ctrl-C the result has the status "interrupted": `answer` raises it.
+    """
 
     def callback(progress: Progress) -> bool:
-        asked = request.callback is not None and request.callback(progress.solution()) is True
+        asked = False
+        if request.callback is not None and progress.passes > 0:  # not where it begins, as in scipy
+            asked = request.callback(progress.solution()) is True
         return asked or (watch is not None and watch(progress))
 
-    return drive(
-        objective,
-        method,
-        tol=1.0,
-        max_passes=request.maxiter,
-        time_limit=request.time_limit,
-        random_state=request.seed,
-        x0=None if request.x0 is None or isinstance(objective, LinearSystem) else request.shaped(request.x0),
-        callback=callback,
-        record_every=every if request.callback is None else 1.0,
-        record_growth=1.0 if request.callback is None else 0.0,
-        n_jobs=request.n_jobs,
-    )
+    try:
+        return drive(
+            objective,
+            method,
+            tol=1.0,
+            max_passes=request.maxiter,
+            time_limit=request.time_limit,
+            random_state=request.seed,
+            x0=None if request.x0 is None or isinstance(objective, LinearSystem) else request.shaped(request.x0),
+            callback=callback,
+            record_every=every if request.callback is None else 1.0,
+            record_growth=1.0 if request.callback is None else 0.0,
+            n_jobs=request.n_jobs,
+        )
+    except Interrupted as stop:
+        result: Result = stop.result
+        return result

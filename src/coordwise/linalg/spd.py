@@ -71,6 +71,8 @@ def spd_solve(
     TypeError, ValueError
         Naming the argument, what was wrong and what would work: A that is not square, not symmetric, or with a diagonal
         entry that is not positive.
+    coordwise.Interrupted
+        On Ctrl-C, as from `kaczmarz`.
 
     Notes
     -----
@@ -91,15 +93,16 @@ def spd_solve(
     method = check_choice("method", method, METHODS)
     steps: dict[str, Method] = {
         "nuacdm": NUACDM(beta=beta, sigma=sigma),
-        "acdm": ACDM(beta=beta, sigma=sigma),
+        "acdm": ACDM(beta=beta, sigma=sigma, constants="tight"),
         "gauss_seidel": SDCA(),
     }
     rows, _ = matrix_of(A, "either")
     limits = Limits(rtol, atol, maxiter, callback, random_state, time_limit, n_jobs)
     request = request_of((rows.count, rows.width), b, x0, limits)
     by_cg = method not in steps
-    objective = SymmetricSystem(A, request.shaped(request.b), rows=rows, symmetric=by_cg and rows.nnz > FEW)
-    objective.scale = request.residual_goal
+    objective = SymmetricSystem(
+        A, request.shaped(request.b), rows=rows, symmetric=by_cg and rows.nnz > FEW, scale=request.residual_goal
+    )
     return answer(
         _conjugate(objective, request) if by_cg else run_objective(objective, request, steps[method]), full_output
     )
@@ -127,19 +130,27 @@ def _conjugate(objective: SymmetricSystem, request: Request) -> Result:
         return None if now.moving else Status.DIVERGED
 
     ending = Ending.now()
-    follow(steps, request.start(objective.rows.count), exact, request, objective.scale, ending=ending, judge=judge)
-    if ending.status is not Status.CONVERGED:
-        objective.check_symmetric()
-    gap = ending.gap if ending.status is Status.CONVERGED else exact(ending.x)
-    return result_of(
-        ending,
-        request,
-        gap=gap,
-        goal=request.residual_goal,
-        value=-(ending.x * (b + residual)).sum(0) / 2,  # Ax = b - residual
-        L=diagonal,
-        method="cg" if even else "cg(preconditioner=diagonal)",
-        certificate=objective.certificate_name,
-        storage=objective.rows.storage,
-        notes=() if even else ("the diagonal of A as preconditioner",),
-    )
+    ending.x = request.start(objective.rows.count)
+
+    def finished() -> Result:
+        return result_of(
+            ending,
+            request,
+            gap=ending.gap if ending.status is Status.CONVERGED else exact(ending.x),
+            goal=request.residual_goal,
+            value=-(ending.x * (b + residual)).sum(0) / 2,  # Ax = b - residual
+            L=diagonal,
+            method="cg" if even else "cg(preconditioner=diagonal)",
+            certificate=objective.certificate_name,
+            storage=objective.rows.storage,
+            notes=() if even else ("the diagonal of A as preconditioner",),
+        )
+
+    try:
+        follow(steps, ending.x, exact, request, objective.scale, ending=ending, size=norms(b), judge=judge)
+        if ending.status not in (Status.CONVERGED, Status.INTERRUPTED):
+            objective.check_symmetric()
+        return finished()
+    except KeyboardInterrupt:
+        ending.status = Status.INTERRUPTED
+        return finished()

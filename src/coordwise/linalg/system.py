@@ -8,7 +8,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from coordwise.linalg.conjugate import Iterate, cgls
-from coordwise.linalg.consistency import NO_SOLUTION, Watch, certainly_inconsistent
+from coordwise.linalg.consistency import (
+    NO_SOLUTION,
+    Watch,
+    about_zero_rows,
+    certainly_inconsistent,
+    without_zero_rows,
+)
 from coordwise.linalg.direct import factorised
 from coordwise.linalg.following import Ending, follow, result_of
 from coordwise.linalg.parallel import about_parallel_rows
@@ -61,34 +67,37 @@ class System:
     """Ax = b: its row norms, the point reached so far, and how it was reached."""
 
     def __init__(self, products: Products, request: Request, ending: Ending) -> None:
-        self.products, self.request, self.ending = products, request, ending
+        self.products, self.ending = products, ending
         self.m, self.n = products.shape
         self.goal = request.residual_goal
         self.norms2 = products.row_norms2()
+        self.request, self.missing, self.notes = without_zero_rows(request, self.norms2)
         self.method = "none"
         self.flat = False
-        self.notes: list[str] = []
 
     def solved(self, method: str) -> Result:
         """By "cgls" or "direct" on all equations; "auto" by the rules of `coordwise.linalg.auto`."""
-        ending, zero = self.ending, self.norms2 == 0
+        ending = self.ending
         ending.x = self.request.start(self.n)
-        ending.gap = self.residual(ending.x)
-        if count := int(np.count_nonzero(zero)):
-            self.notes.append(f"{count} zero row{'s' * (count > 1)} left out")
+        ending.gap = at_start = self.residual(ending.x)
+        try:
+            self.settle(method)
+        except KeyboardInterrupt:
+            ending.status = Status.INTERRUPTED
+        if ending.status is not Status.CONVERGED:
+            ending.gap = self.residual(ending.x)
+            ending.x = np.where(ending.gap <= at_start, ending.x, self.request.start(self.n))
+        return self.result()
+
+    def settle(self, method: str) -> None:
+        """Until there is a status; what can be seen before anything is tried comes first."""
+        ending = self.ending
         self.notes += about_parallel_rows(self.products, self.norms2, self.request.b, self.goal)
         if np.all(ending.gap <= self.goal):
             ending.status = Status.CONVERGED
             self.notes.append("the start is a solution")
-        elif count and np.any(norms(self.request.b[zero]) > self.goal):
-            ending.status = Status.INCONSISTENT
-            self.notes.append("zero rows have right-hand sides that are not zero")
         else:
-            try:
-                self.attempt(method)
-            except KeyboardInterrupt:
-                ending.status = Status.INTERRUPTED
-        return self.result()
+            self.attempt(method)
 
     def attempt(self, method: str) -> None:
         """Until there is a status."""
@@ -185,6 +194,7 @@ class System:
         With `then_rows`, it also ends where row action promises more: `flat` is then True.
         """
         products, b, weights = part.products, part.b, part.weights
+        lengths = np.sqrt(products.row_norms2())
         looks = 0
 
         def judge(now: Iterate) -> Status | None:
@@ -194,7 +204,8 @@ class System:
                 self.flat = True
                 return Status.STOPPED
             asked = looks % CHECK_EVERY == 0 or not now.moving
-            return Status.INCONSISTENT if asked and certainly_inconsistent(now, b, self.goal, weights) else None
+            none = asked and certainly_inconsistent(now, b, self.goal, weights, lengths)
+            return Status.INCONSISTENT if none else None
 
         self.method = f"cgls on {part.what}"
         status = follow(
@@ -204,6 +215,7 @@ class System:
             self.request,
             aim,
             ending=self.ending,
+            size=norms(b),
             limit=limit,
             judge=judge,
             share=part.share,
@@ -219,24 +231,25 @@ class System:
     def by_rows(self, part: Part, aim: FloatArray, method: Method, name: str, most: float) -> Status:
         """Row action by the kernel from where we are, for at most so many passes over the part."""
         request, ending = self.request, self.ending
-        objective = LinearSystem(part.products.rows(), request.shaped(part.b), center=request.shaped(ending.x))
-        objective.scale = aim
+        objective = LinearSystem(
+            part.products.rows(), request.shaped(part.b), center=request.shaped(ending.x), scale=aim
+        )
         shift = part.b - part.products.forward(ending.x) if ending.x.any() else part.b
         watch = Watch(part.products, shift, self.goal, part.weights)
         limit = None if request.time_limit is None else max(request.time_limit - ending.seconds, 0.0)
         within = replace(request, maxiter=max(int(most), 1), time_limit=limit, x0=None)
         result = run_objective(objective, within, method, watch)
         self.method = f"{name} on {part.what}"
-        ending.x, ending.gap = result.w.reshape(self.n, -1), np.atleast_1d(np.asarray(result.gap))
+        ending.x, ending.gap = result.x.reshape(self.n, -1), np.atleast_1d(np.asarray(result.gap))
         history = result.history
         for iterations, passes, gap in zip(history.iterations, history.passes, history.gap, strict=True):
             done = ending.passes + part.share * float(passes)
             ending.rows.append((ending.iterations + int(iterations), done, ending.seconds, np.atleast_1d(gap)))
         ending.iterations += result.iterations
         ending.passes += part.share * result.passes
-        if watch.found:
-            ending.status = Status.INCONSISTENT
-            self.notes.append(NO_SOLUTION)
+        if watch.verdict and result.status is not Status.INTERRUPTED:
+            ending.status = watch.verdict
+            self.notes.append(watch.note)
         elif result.status in (Status.STOPPED, Status.INTERRUPTED, Status.TIME_LIMIT):
             ending.status = result.status
         return ending.status or result.status
@@ -287,7 +300,8 @@ class System:
         elif better:
             r = part.b - part.products.forward(x)
             z = r if part.weights is None else part.weights[:, None] * r
-            if certainly_inconsistent(Iterate(x, r, part.products.backward(z)), part.b, self.goal, part.weights):
+            now, lengths = Iterate(x, r, part.products.backward(z)), np.sqrt(part.products.row_norms2())
+            if certainly_inconsistent(now, part.b, self.goal, part.weights, lengths):
                 ending.status = Status.INCONSISTENT
                 self.notes.append(NO_SOLUTION)
 
@@ -301,6 +315,9 @@ class System:
         gap = ending.gap if ending.status is Status.CONVERGED else self.residual(ending.x)
         if ending.status is Status.STALLED and np.all(gap <= self.goal):
             ending.status = Status.CONVERGED
+        if self.missing.any():
+            gap = np.hypot(gap, self.missing)
+            ending.status = about_zero_rows(ending.status)
         return result_of(
             ending,
             self.request,

@@ -9,23 +9,21 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coordwise import kernels
-from coordwise.kernels import Plan
 from coordwise.methods.base import Method, check_moved, check_sigma, check_weights
 from coordwise.objectives import Objective
 from coordwise.schedules import (
     Schedule,
     Split,
+    acdm_theta,
     at_least_mean,
-    constants_of,
-    inverse,
+    estimate_sequence,
     not_strongly_convex,
     optimal,
     power,
     raised,
     strongly_convex,
 )
-from coordwise.validation import FloatArray, check_number
+from coordwise.validation import FloatArray, check_choice, check_number
 
 __all__ = ["ACDM", "APCG", "APPROX", "NUACDM", "ACDMns", "NUACDMns"]
 
@@ -46,7 +44,7 @@ class NUACDM(Method):
     weights : array of shape (N,), optional
         Norm weights in place of L^beta. Where h_i enters by its proximal step, sigma * weights is the curvature moved
         out of it: with sigma=1, weights_i is a lower bound of h_i'' where the run takes place. A coordinate of infinite
-        weight stays where it is.
+        weight stays where it is. Under a `GroupL1` penalty there is one weight per group.
     """
 
     name: ClassVar[str] = "nu_acdm"
@@ -73,7 +71,7 @@ class NUACDM(Method):
         if self.sigma == "adaptive":
             return self._adaptive(objective)
         split = Split.of(objective)
-        given = None if self.weights is None else check_weights(self.weights, objective.rows.count)
+        given = None if self.weights is None else check_weights(self.weights, objective.count)
         weights = power(split.L, self.beta)
         if given is not None:
             split, weights = split.holding_still(given)
@@ -94,7 +92,7 @@ class NUACDM(Method):
         split = Split.of(objective, move=False)
         weights = power(split.L, self.beta)
         if self.weights is not None:
-            split, weights = split.holding_still(check_weights(self.weights, objective.rows.count))
+            split, weights = split.holding_still(check_weights(self.weights, objective.count))
         p = optimal(split, weights)
         if split.prox:
             p = raised(p, split.active)
@@ -124,18 +122,47 @@ class NUACDMns(Method):
 
 @dataclass(frozen=True)
 class ACDM(Method):
-    """ACDM (Lee and Sidford): p_i ~ max(L_i^(1-beta), mean of L^(1-beta)), with the constants its proof guarantees.
+    """ACDM (Lee and Sidford) for strongly convex objectives: p_i ~ max(L_i^(1-beta), mean of L^(1-beta)).
 
-    sigma=None takes what the objective is known to have; without strong convexity, the ns form with adaptive restarts.
+    Sampling and iteration count are the published ones; recursion and constants are derived in docs/acdm.md.
+    With theta = sqrt(sigma/Theta), S = sum_i L_i^(1-beta) and w_i = L_i^beta, a step is
+
+        y = (x + theta v)/(1 + theta),              g = the i-th partial derivative at y,
+        x = y, but x_i = y_i - g/L_i,               v = (1 - theta) v + theta y, but v_i -= theta g/(sigma p_i w_i).
+
+    Parameters
+    ----------
+    beta : float in [0, 1], default 0
+        Norm weights w_i = L_i^beta.
+    sigma : float, "adaptive" or None
+        Strong convexity in the norm |.|_w; None for what the objective is known to have. Without any, and for
+        "adaptive", the sampling of ACDM runs in Algorithm 2 with adaptive restarts, which is not Lee and Sidford's;
+        `Regularized` is what they would do.
+    constants : {"proved", "published", "tight"}, default "proved"
+        * "proved": Theta = n R^2/S with R = sum_i max(L_i^(1-beta), S/n), which lies between n S and 4 n S: what the
+          proof of the published theorem needs for the worst L with the same n, S and R.
+        * "published": Theta = n S, so that the published count, sqrt(n S/sigma) log(1/epsilon) iterations, is taken at
+          its word. Tables 2 and 3 of the NU_ACDM paper compare with this, and so does `coordwise reproduce`. Where some
+          L_i^(1-beta) are close to their mean no proof covers it, and it may diverge; the result's
+          ``constants.rate_per_pass`` is None there.
+        * "tight": Theta = max_i L_i/(w_i p_i^2), the smallest that the proof allows for the L at hand, in the recursion
+          of Algorithm 1. It is this library's own variant, not Lee and Sidford's method: with few large L_i it is about
+          as fast as NU_ACDM.
+
+    Notes
+    -----
+    docs/acdm.md derives all three.
     """
 
     name: ClassVar[str] = "acdm"
     beta: float = 0.0
     sigma: float | Literal["adaptive"] | None = None
+    constants: str = "proved"
 
     def __post_init__(self) -> None:
         check_number("beta", self.beta, low=0, high=1)
         check_sigma(self.sigma)
+        check_choice("constants", self.constants, ("published", "proved", "tight"))
 
     def schedule(self, objective: Objective) -> Schedule:
         """See `Method.schedule`."""
@@ -150,14 +177,20 @@ class ACDM(Method):
         if split.prox:
             check_moved(sigma, split.sigma(weights))
         split = split.holding(sigma * weights)
-        return strongly_convex(self, objective, split, weights, at_least_mean(split, self.beta), sigma)
+        p = at_least_mean(split, self.beta)
+        if self.constants == "tight":
+            return strongly_convex(self, objective, split, weights, p, sigma)
+        Theta = acdm_theta(split.of_active(split.L), self.beta, proved=self.constants == "proved")
+        return estimate_sequence(self, objective, split, weights, p, sigma, Theta)
 
 
 @dataclass(frozen=True)
 class ACDMns(Method):
-    """ACDM for objectives that need not be strongly convex: its sampling in Algorithm 2, with Theta as guaranteed.
+    """ACDM's sampling in Algorithm 2, unpublished: nobody has proposed it; it isolates the effect of the sampling.
 
-    Lee and Sidford give no such form; next to `NUACDMns` it differs in the probabilities alone.
+    Lee and Sidford give no method for objectives without strong convexity. This one differs from `NUACDMns` in the
+    probabilities and in Theta = max_i L_i/(w_i p_i^2), which Theorem 6.1 then needs in place of S^2. What footnote 3 of
+    the NU_ACDM paper describes is `Regularized`.
     """
 
     name: ClassVar[str] = "acdm_ns"
@@ -199,37 +232,31 @@ class APCG(Method):
             )
         if split.prox:
             check_moved(sigma, known)
-        n = int(split.active.sum())
-        alpha = min(np.sqrt(sigma) / n, 1.0 / n)
-        p = split.active / n
-        plan = Plan(
-            accelerated=True,
-            prox=split.prox,
-            step=inverse(p) if split.prox else inverse(split.L),
-            theta=inverse(p * split.L),
-            move=split.holding(sigma * split.L).move,
-            tau=alpha / (1 + alpha),
-            drift=alpha,
-            theta_scale=1 / (n * n * alpha),
-            couple=alpha,
-        )
-        constants = constants_of(
-            objective, split, p, split.L, sigma=sigma, tau=alpha, Theta=float(n) ** 2, contraction=1 - alpha
-        )
-        return Schedule(plan, kernels.alias_cells(p), ~split.active, constants, self.describe(sigma=sigma))
+        n = max(int(split.active.sum()), 1)
+        split = split.holding(sigma * split.L)
+        return estimate_sequence(self, objective, split, split.L, split.active / n, sigma, float(n) ** 2)
 
 
 @dataclass(frozen=True)
 class APPROX(Method):
     """APPROX (Fercoq and Richtarik), serial: uniform sampling, norm weights L, no strong convexity needed.
 
-    With a proximal term tau_0 = 1/n as published; without one tau_0 = 1, as in Algorithm 2.
+    Parameters
+    ----------
+    start : {"fast", "published"}, default "fast"
+        The first tau. "published": tau_0 = 1/n, also that of APCG without strong convexity. "fast": the same with a
+        proximal term, which needs it, and tau_0 = 1 without one, as in Algorithm 2: then the method is
+        ``NUACDMns(beta=1)`` step by step.
     """
 
     name: ClassVar[str] = "approx"
+    start: str = "fast"
+
+    def __post_init__(self) -> None:
+        check_choice("start", self.start, ("fast", "published"))
 
     def schedule(self, objective: Objective) -> Schedule:
         """See `Method.schedule`."""
         split = Split.of(objective, move=False)
         p = split.active / max(int(split.active.sum()), 1)
-        return not_strongly_convex(self, objective, split, split.L, p)
+        return not_strongly_convex(self, objective, split, split.L, p, slow_start=self.start == "published")

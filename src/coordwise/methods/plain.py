@@ -54,8 +54,8 @@ class Kaczmarz(Method):
 class SDCA(Method):
     """Exact minimisation over one coordinate at a time, not accelerated.
 
-    Exact where G is quadratic (l2 penalties, linear systems, least squares); elsewhere one proximal step with the
-    curvature bound L_i.
+    Exact where G is quadratic (l2 penalties, linear systems, least squares); elsewhere, and for groups of features, one
+    proximal step with the curvature bound L_i.
 
     Parameters
     ----------

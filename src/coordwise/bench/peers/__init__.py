@@ -1,6 +1,19 @@
 """The solvers that are compared: one module per library, none of which is imported before it is asked for."""
 
-from coordwise.bench.peers import celer, cyanure, liblinear, lightning, ours, rehline, skglm, sklearn, snapml
+from coordwise.bench.peers import (
+    adelie,
+    celer,
+    cyanure,
+    glum,
+    liblinear,
+    lightning,
+    ours,
+    rehline,
+    skglm,
+    sklearn,
+    sklearnex,
+    snapml,
+)
 from coordwise.bench.peers.peer import TOLERANCES, Peer, Solution, reason_missing
 
 __all__ = ["PEERS", "TOLERANCES", "Peer", "Solution", "by_name", "reason_missing"]
@@ -15,6 +28,9 @@ PEERS: tuple[Peer, ...] = (
     *snapml.PEERS,
     *rehline.PEERS,
     *lightning.PEERS,
+    *glum.PEERS,
+    *adelie.PEERS,
+    *sklearnex.PEERS,
 )
 
 
