@@ -182,7 +182,7 @@ def ours(function: Callable[..., Any], **options: Any) -> Solver:
         task.result = function(
             task.A, task.b, rtol=RTOL, random_state=0, time_limit=task.limit, full_output=True, **options
         )
-        return task.result.w
+        return task.result.x
 
     return solve
 
