@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+import coordwise as cw
 from coordwise import datasets
 
 DATA = os.environ.get("COORDWISE_DATA")
@@ -58,6 +59,13 @@ def _interrupts_are_heard():
     signal.signal(signal.SIGINT, before)
 
 
+def interruption(call, *args, **options):
+    """What a call that Ctrl-C ends has reached: the result of the exception."""
+    with pytest.raises(cw.Interrupted, match="best point so far") as raised:
+        call(*args, **options)
+    return raised.value.result
+
+
 @pytest.fixture(scope="session")
 def paper_dataset():
     """(A, b) of news20, w8a or covtype with labels +1/-1; the test is skipped if COORDWISE_DATA does not hold it."""
@@ -84,7 +92,7 @@ def small_data():
 
 @dataclass(frozen=True)
 class Reproduction:
-    """A finished `coordwise reproduce`: its command line, what it printed, and its folder."""
+    """A finished `coordwise reproduce`: its command line, what it printed, and the folder it wrote into."""
 
     command: list[str]
     done: subprocess.CompletedProcess
@@ -134,7 +142,7 @@ def reproduction(reproduce_command, tmp_path_factory):
     pytest.importorskip("jinja2")
     folder = tmp_path_factory.mktemp("reproduction")
     command = ["all", "--stand-ins", "0.03", "--quick", "--seeds", "2", "--out", str(folder)]
-    return Reproduction(command, reproduce_command(*command), folder)
+    return Reproduction(command, reproduce_command(*command), folder / "quick")
 
 
 def pytest_collection_modifyitems(items):

@@ -304,6 +304,9 @@ class TestCommand:
             (["--lam", "-1"], "--lam -1.0 is out of range"),
             (["--lam", "1", "--limit", "0"], "--limit 0 is out of range"),
             (["--lam", "1", "--threads", "0"], "--threads 0 is out of range"),
+            (["--lam", "1", "--threads", "1000000"], "--threads 1000000 is out of range; it must be >= 1 and at most "),
+            (["--lam", "1", "--only", "zzz"], "--only zzz: no solver has this in its name. Known: coordwise, "),
+            (["--lam", "1", "--only", "lbfgs", "zzz"], "--only zzz: no solver"),
             (["--lam", "1", "--goals", "2"], "--goals must lie between"),
             (["--lam", "1", "--l1-ratio", "0.5"], "--l1-ratio 0.5 has no meaning"),
             (["--lam", "1", "--penalty", "elastic_net", "--l1-ratio", "2"], "l1-ratio"),
@@ -326,6 +329,26 @@ class TestCommand:
         path.write_text("1 1:x\n")
         assert cli.main(["bench", str(path), "--loss", "squared", "--lam", "1"]) == 2
         assert capsys.readouterr().err.startswith("coordwise: ")
+
+    def test_a_file_that_cannot_be_written_is_refused_before_anything_runs(self, file, tmp_path, capsys):
+        command = ["bench", str(file), "--loss", "squared", "--lam", "1", "--json"]
+        assert cli.main([*command, str(tmp_path / "none" / "a.json")]) == 2
+        assert "cannot be written; name a file in a folder that exists" in capsys.readouterr().err
+        assert cli.main([*command, str(tmp_path)]) == 2
+        assert "is a folder; name a file in it" in capsys.readouterr().err
+
+    def test_ctrl_c_writes_what_was_measured(self, file, tmp_path, monkeypatch, capsys):
+        out = tmp_path / "part.json"
+        out.write_text("old")
+
+        def interrupted(*_):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr("coordwise.bench.race._Race.refine", interrupted)
+        command = ["bench", str(file), "--loss", "squared", "--lam", "1", "--limit", "5", "--threads", "1"]
+        assert cli.main([*command, "--only", "scikit-learn Ridge", "--json", str(out)]) == 130
+        assert "Interrupted: the table has what was measured" in capsys.readouterr().err
+        assert any(solver["trials"] for solver in json.loads(out.read_text())["solvers"])
 
     @pytest.mark.parametrize("options", [["--loss", "cubic", "--lam", "1"], ["--loss", "hinge"], ["--lam", "1"]])
     def test_wrong_usage(self, options):

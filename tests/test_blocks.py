@@ -26,7 +26,7 @@ def problem(outputs, storage="csr", loss="squared", penalty="l2", seed=0):
 def test_each_output_is_the_single_run(outputs, storage):
     many, A, b = problem(outputs, storage)
     result = cw.solve(many.dual(), "nu_acdm", tol=0, max_passes=20, record_every=20)
-    assert result.x.shape == (N, outputs)
+    assert result.point.shape == (N, outputs)
     assert result.w.shape == (D, outputs)
     assert result.gap.shape == (outputs,)
     for k in range(outputs):
@@ -46,7 +46,7 @@ def test_losses_and_penalties(loss, penalty):
     assert result.converged
     at_zero = many.value(np.zeros((D, 5)))
     assert np.all(result.gap <= 1e-8 * at_zero)
-    np.testing.assert_allclose(many.gap(result.w, result.x), result.gap, atol=1e-12)
+    np.testing.assert_allclose(many.gap(result.w, result.point), result.gap, atol=1e-12)
     one = cw.ERM(A, b[:, 3], loss=loss, penalty=many.penalty)
     single = cw.solve(one.dual(), tol=1e-8, max_passes=50_000)
     assert abs(single.primal - result.primal[3]) <= 1e-8 * at_zero[3] + 1e-12
@@ -70,9 +70,9 @@ def test_threads_do_not_change_the_result(method, jobs):
     threaded = cw.solve(many.dual(), method, tol=1e-7, max_passes=50, n_jobs=jobs)
     assert serial.iterations == threaded.iterations
     assert serial.passes == threaded.passes
-    np.testing.assert_allclose(threaded.x, serial.x, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(threaded.point, serial.point, rtol=1e-9, atol=1e-12)
     again = cw.solve(many.dual(), method, tol=1e-7, max_passes=50, n_jobs=jobs)
-    np.testing.assert_array_equal(again.x, threaded.x)
+    np.testing.assert_array_equal(again.point, threaded.point)
 
 
 def test_time_limit_with_threads_keeps_outputs_level():
@@ -89,7 +89,7 @@ def test_time_limit_with_threads_keeps_outputs_level():
 def test_one_column_keeps_two_dimensions():
     many, _, _ = problem(1)
     result = cw.solve(many.dual())
-    assert result.x.shape == (N, 1)
+    assert result.point.shape == (N, 1)
     assert result.w.shape == (D, 1)
     assert result.history.gap.shape == (len(result.history), 1)
 

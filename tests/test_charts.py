@@ -41,7 +41,7 @@ def test_a_chart(family, small_data):
         assert dual.min() >= -minimum["gap"]
         assert primal.min() >= -minimum["gap"]
         assert dual[0] == -minimum["dual"]  # D(0) = 0
-        at_zero = 0.5 if family in ("ridge", "lasso") else 1.5  # r = -b = -1 or 1
+        at_zero = 0.5 if family in ("ridge", "lasso", "remark") else 1.5  # r = -b = -1 or 1
         assert primal[0] == pytest.approx(at_zero - minimum["primal"])
         assert (passes[0], iterations[0]) == (0, 0)
         assert np.all(np.diff(passes) > 0)
@@ -135,6 +135,6 @@ def test_the_charts_of_the_paper():
         "ridge-w8a-1e-05",
     ]
     keys = {unit.key: unit for e in EXPERIMENTS.values() for unit in e.units}
-    assert len(keys) == 44
+    assert len(keys) == 51
     assert [len(EXPERIMENTS[f"fig{k}"].units) for k in range(1, 8)] == [3, 9, 9, 9, 3, 6, 9]
     assert EXPERIMENTS["fig7"].units == EXPERIMENTS["fig2"].units  # the same runs

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from coordwise.experiments import paper
-from coordwise.experiments.charts import COLUMNS
+from coordwise.experiments import paper, sqrtn
+from coordwise.experiments.charts import COLUMNS, TIGHT, UNPUBLISHED
 from coordwise.experiments.claims import CHECKS, check_claims
 from coordwise.experiments.speedups import speedups
 from coordwise.experiments.units import Finding
@@ -17,11 +17,13 @@ HOLDS, PARTLY, FAILS, OPEN = Verdict.HOLDS, Verdict.PARTLY, Verdict.FAILS, Verdi
 
 # Speeds at which everything the paper says is true: D(y) - min D = exp(-speed * passes).
 SPEEDS = {
-    "ridge": {"RCDM": 0.5, "ACDM": 1.0, "APCG*": 0.8, "NU_ACDM": 1.6},
-    "lasso": {"RCDM": 0.5, "ACDM": 1.0, "APCG*": 0.8, "NU_ACDM": 1.6},
-    "l2l1": {"RCDM": 0.5, "ACDM": 1.0, "APCG": 1.5, "NU_ACDM": 1.6},
+    "ridge": {"RCDM": 0.5, "ACDM": 1.0, TIGHT: 0.9, "APCG*": 0.8, "NU_ACDM": 1.6},
+    "lasso": {"RCDM": 0.5, "ACDM": 1.0, TIGHT: 0.9, "APCG*": 0.8, "NU_ACDM": 1.6},
+    "l2l1": {"RCDM": 0.5, "ACDM": 1.0, UNPUBLISHED: 1.1, "APCG": 1.5, "NU_ACDM": 1.6},
     "beta": {f"β = {beta:g}": 2.0 - beta for beta in paper.BETAS} | {"APCG": 1.0},
-    "system": {"Kaczmarz": 0.5, "ACDM": 1.0, "NU_ACDM": 1.6},
+    "system": {"Kaczmarz": 0.5, "ACDM": 1.0, TIGHT: 1.2, "NU_ACDM": 1.6},
+    "remark": {"β = 0": 1.6, "β = 0.5": 1.2, "β = 1": 1.0},
+    "sqrtn": {"ACDM": 0.04, TIGHT: 0.05, "NU_ACDM": 1.6},
 }
 
 
@@ -36,6 +38,8 @@ def speeds_of(key):
         speeds["NU_ACDM"] += (0.3 if key.startswith("ridge-news20") else 0.1) * (1 - 0.4 * column)
     if key == "beta-covtype-1":
         speeds = {label: 1 + 0.1 * (speed - 1) for label, speed in speeds.items()}
+    if family == "sqrtn":
+        speeds["NU_ACDM"] = 0.02 * math.sqrt(float(rest))
     if family == "system":  # as Table 3 has it
         speeds["NU_ACDM"] = factor_of(key)
     return speeds
@@ -47,7 +51,7 @@ def factor_of(key):
     return 0.89 if key.startswith("l2l1-covtype") else FACTOR
 
 
-def chart(speeds, *, factor=FACTOR, tau=0.009, primal=None, start=1.0, pace=1.0):
+def chart(speeds, *, factor=FACTOR, tau=0.009, primal=None, start=1.0, pace=1.0, distance2=1e6):
     """A chart with a pass of N iterations; `primal` are speeds of the primal distance, the same by default.
 
     All speeds are multiplied by `pace`.
@@ -71,6 +75,9 @@ def chart(speeds, *, factor=FACTOR, tau=0.009, primal=None, start=1.0, pace=1.0)
         for name in COLUMNS:
             columns[name] += table[name]
     lines = {label: {"speedup": factor, "tau": tau, "Theta": 4.0} for label in speeds}
+    for label in speeds:
+        if label.startswith("β") or label == "NU_ACDM":
+            lines[label]["distance2"] = distance2
     facts = {"n": N, "passes": PASSES, "minimum": {"dual": -1.0, "primal": 1.0, "gap": 1e-16}, "lines": lines}
     return Finding(columns, facts)
 
@@ -78,10 +85,12 @@ def chart(speeds, *, factor=FACTOR, tau=0.009, primal=None, start=1.0, pace=1.0)
 def keys_of(family):
     if family == "system":
         return [f"system-{round(100 * share)}" for share in paper.SHARES]
+    if family == "sqrtn":
+        return [f"sqrtn-{n}" for n in sqrtn.SIZES]
     return [
         f"{family}-{name}-{lam:g}"
         for name in paper.DATASETS
-        for lam in paper.LAMBDAS[name][: 1 if family == "beta" else 3]
+        for lam in paper.LAMBDAS[name][: 1 if family in ("beta", "remark") else 3]
     ]
 
 
@@ -123,8 +132,10 @@ def verdict(findings, source, part, real=True):
 
 def change(findings, keys, **changes):
     """The findings with other charts: speeds (by label) and further arguments of `chart`."""
-    options = {name: changes.pop(name) for name in ("tau", "primal", "start", "factor", "pace") if name in changes}
-    names = {"APCGt": "APCG*", "b0": "β = 0", "b1": "β = 1"}
+    options = {
+        name: changes.pop(name) for name in ("tau", "primal", "start", "factor", "pace", "distance2") if name in changes
+    }
+    names = {"APCGt": "APCG*", "b0": "β = 0", "b05": "β = 0.5", "b1": "β = 1"}
     changes = {names.get(label, label): speed for label, speed in changes.items()}
     for key in keys:
         assert key in findings
@@ -134,9 +145,9 @@ def change(findings, keys, **changes):
 
 def test_everything_holds_where_everything_is_as_the_paper_says(findings):
     claims = check_claims(findings, real=True)
-    assert len(claims) == len(CHECKS) == 26
+    assert len(claims) == len(CHECKS) == 29
     assert {claim.text: claim.verdict for claim in claims if claim.verdict is not HOLDS} == {}
-    assert len({(claim.source, claim.text) for claim in claims}) == 26
+    assert len({(claim.source, claim.text) for claim in claims}) == 29
     assert all(claim.measured and claim.test for claim in claims)
 
 
@@ -152,7 +163,7 @@ BROKEN = {
     "primal": (
         ("Figure 7", "primal"),
         keys_of("ridge"),
-        {"primal": {"RCDM": 1.0, "ACDM": 1.0, "APCG*": 1.0, "NU_ACDM": 1.1}},
+        {"primal": {"RCDM": 1.0, "ACDM": 1.0, TIGHT: 1.0, "APCG*": 1.0, "NU_ACDM": 1.1}},
     ),
     "ACDM in 7.2": (("Section 7.2", "advantage over ACDM"), keys_of("l2l1")[:3], {"ACDM": 1.6}),
     "RCDM in 7.2": (("Section 7.2", "advantage over RCDM"), keys_of("l2l1")[:3], {"RCDM": 1.6}),
@@ -161,7 +172,14 @@ BROKEN = {
     "APCG too good": (("Section 7.2", "extremely well"), keys_of("l2l1"), {"APCG": 2.2}),
     "APCG better than beta": (("Section 7.2", "slightly worse"), keys_of("beta"), {"APCG": 1.3}),
     "beta": (("Section 7.3", "smaller beta"), keys_of("beta"), {"b0": 0.9, "b1": 1.0}),
-    "APCG is beta = 1": (("Section 7.3", "with beta = 1"), keys_of("beta"), {"APCG": 1.2}),
+    "APCG is beta = 1": (("Section 7.3", "with beta = 1"), keys_of("beta"), {"APCG": 1.3}),
+    "sublinear rate": (
+        ("Theorem 6.1", "NU_ACDM^ns"),
+        [*keys_of("l2l1"), *keys_of("beta")],
+        {"distance2": 1e-3},
+    ),
+    "norm": (("Remark 1.1", "beta = 0 is better"), keys_of("remark"), {"b0": 0.9}),
+    "sqrt(n)": (("Footnote 5", "sqrt(n)"), keys_of("sqrtn"), {"NU_ACDM": 0.09}),
     "Kaczmarz": (("Section 8", "Kaczmarz"), keys_of("system"), {"ACDM": 0.4, "NU_ACDM": 0.4}),
     "linear rate": (
         ("Theorem 5.1", "linearly"),
@@ -276,7 +294,7 @@ def test_what_is_too_shallow_does_not_outweigh_what_fails(findings):
     ("key", "label"), [("beta-w8a-1e-05", "b1"), ("ridge-w8a-1e-05", "NU_ACDM")], ids=["beta", "rate"]
 )
 def test_a_method_that_ends_above_its_start_is_no_error(key, label, findings):
-    assert len(check_claims(change(findings, [key], **{label: -0.1}), True)) == 26
+    assert len(check_claims(change(findings, [key], **{label: -0.1}), True)) == 29
 
 
 # One by one
@@ -374,7 +392,7 @@ def test_table_1(measured, expected, findings):
 def test_table_1_where_cells_were_not_reached(measured, tried, expected, left, findings):
     """That says something only if more than twice the bound was tried; the bounds are 100, 50 and 40."""
     claims = check_claims(findings | {"table1": table_1(measured=measured, tried=tried)}, True)
-    assert len(claims) == 26
+    assert len(claims) == 29
     (claim,) = [c for c in claims if c.source == "Table 1"]
     assert claim.verdict is expected
     assert (f"of {left} the bound lies beyond" in claim.measured) == (left > 0)
@@ -401,10 +419,10 @@ def test_claims_without_their_charts_are_left_out(missing, findings):
     left_out = {(c.source, c.text) for c in before} - {(c.source, c.text) for c in after}
     expected = {
         "ridge-w8a-0.0001": 7,  # the rate, three of figure 2, two of section 7.1, figure 7
-        "beta-covtype-1": 4,
+        "beta-covtype-1": 5,
         "system-40": 5,  # the rate, and section 8
         "table3": 1,
-        "l2l1-news20-0.1": 5,
+        "l2l1-news20-0.1": 6,
     }
     assert len(left_out) == expected[missing]
     assert [c for c in before if (c.source, c.text) not in left_out] == after
@@ -413,12 +431,13 @@ def test_claims_without_their_charts_are_left_out(missing, findings):
 
 def test_speedups(findings):
     table = speedups(findings)
-    assert table["chart"] == [key for key in CHARTS if not key.startswith("beta")]
+    assert table["chart"] == [key for key in CHARTS if not key.startswith(("beta", "remark"))]
     at = table["chart"].index("lasso-w8a-1e-05")
     assert table["theory"][at] == FACTOR
     assert table["iterations"][at] == pytest.approx(1.6)
     assert table["passes"][at] == pytest.approx(1.6)
     assert table["primal_passes"][at] == pytest.approx(1.6)
+    assert table["other"][at] == pytest.approx(1.6 / 0.9)
     assert table["depth"][at] == pytest.approx(math.exp(-PASSES))
     assert math.isnan(table["primal_passes"][table["chart"].index("system-10")])
 
@@ -427,8 +446,39 @@ def test_the_ratio_of_the_bounds_as_run(findings):
     lines = findings["ridge-w8a-1e-05"].facts["lines"]
     lines["NU_ACDM"]["tau"] = 3 * lines["ACDM"]["tau"]
     lines = findings["l2l1-w8a-1e-05"].facts["lines"]
-    lines["ACDM"] |= {"tau": None, "Theta": 9.0}
+    for label, Theta in (("ACDM", 9.0), ("NU_ACDM", 4.0)):
+        lines[label] |= {"tau": None, "Theta": Theta}
+    findings["l2l1-w8a-0.001"].facts["lines"]["NU_ACDM"]["tau"] = (
+        None  # ACDM by regularisation has a tau, NU_ACDM^ns none
+    )
     table = speedups(findings)
     as_run = dict(zip(table["chart"], table["as_run"], strict=True))
     assert as_run["ridge-w8a-1e-05"] == pytest.approx(3)
     assert as_run["l2l1-w8a-1e-05"] == pytest.approx(1.5)
+    assert math.isnan(as_run["l2l1-w8a-0.001"])
+
+
+def test_the_other_form_of_acdm_is_told_beside_and_decides_nothing(findings):
+    claims = {(c.source, c.text): c.measured for c in check_claims(findings, True)}
+    by_source = {source: measured for (source, text), measured in claims.items() if "theoretical factor" in text}
+    assert "ACDM with tight constants: passes 1.78" in by_source["Figure 3"]
+    assert "in Algorithm 2 (unpublished): passes" in by_source["Figure 4"]
+    change(findings, keys_of("lasso"), **{TIGHT: 9.0})
+    assert verdict(findings, "Figure 3", "theoretical factor") is HOLDS
+
+
+@pytest.mark.parametrize(("share", "expected"), [(0.99, HOLDS), (1.01, FAILS)])
+def test_the_bound_of_theorem_6_1_is_taken_at_its_word(share, expected, findings):
+    keys = [*keys_of("l2l1"), *keys_of("beta")]
+    for key in keys:
+        for label, line in findings[key].facts["lines"].items():
+            if "distance2" in line:
+                line["distance2"] = share_by_hand(findings[key], label) / share
+    assert verdict(findings, "Theorem 6.1", "NU_ACDM^ns") is expected
+
+
+def share_by_hand(finding, label):
+    """The largest distance (T + 1)^2/(2 S^2)."""
+    rows = zip(*(finding.columns[name] for name in ("method", "iterations", "dual_distance")), strict=True)
+    floor = 2e-14
+    return max(d * (T + 1) ** 2 / (2 * 4.0) for method, T, d in rows if method == label and d > floor)

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 from conftest import DATA
@@ -153,6 +154,19 @@ class Terminal:
 
     def flush(self):
         pass
+
+
+def test_the_time_that_is_left(monkeypatch, capsys):
+    clock = iter([10.0, 12.0, 12.1, 14.0])
+    monkeypatch.setattr(cli, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    show = cli._plain_progress("name")
+    for stage, done, total in (("reading", 0, 90), ("reading", 30, 90), ("reading", 31, 90), ("sorting", 9, None)):
+        show(stage, done * 1_000_000, None if total is None else total * 1_000_000)
+    assert capsys.readouterr().err.splitlines() == [
+        "name: reading, 0.0 of 90.0 MB",
+        "name: reading, 30.0 of 90.0 MB, 4 s left",
+        "name: sorting, 9.0 MB",
+    ]
 
 
 @pytest.mark.parametrize("rich", [True, False])

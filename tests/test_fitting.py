@@ -45,6 +45,7 @@ def applies(model, strategy):
     return {
         "gram": loss.name == "squared",
         "newton": loss.gamma > 0 and plain,
+        "newton_cg": loss.gamma > 0 and plain and penalty.l2 > 0,
         "interior": loss.gamma == 0 and plain and penalty.l2 > 0,
         "krylov": loss.name == "squared" and plain and penalty.l2 > 0,
         "semismooth": loss.gamma > 0 and loss.name not in ("squared", "logistic") and plain and penalty.l2 > 0,

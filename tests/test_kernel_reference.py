@@ -104,10 +104,54 @@ def test_acdm(ridge, beta):
     objective, partial, L = ridge
     p = reference.acdm_probabilities(L, beta)
     sigma = np.min(1 / N / L**beta)
+    for constants in ("published", "proved"):
+        proved = constants == "proved"
+        literal = last(reference.acdm(partial, L, np.zeros(N), weighted(p), sigma=sigma, beta=beta, proved=proved))
+        close(compiled(objective, cw.ACDM(beta=beta, constants=constants)).point()[:, 0], literal)
     literal = last(reference.linear_coupling(partial, L, np.zeros(N), weighted(p), p=p, weights=L**beta, sigma=sigma))
-    close(compiled(objective, cw.ACDM(beta=beta)).point()[:, 0], literal)
+    close(compiled(objective, cw.ACDM(beta=beta, constants="tight")).point()[:, 0], literal)
     literal = last(reference.linear_coupling(partial, L, np.zeros(N), weighted(p), p=p, weights=L**beta, sigma=None))
     close(compiled(objective, cw.ACDMns(beta=beta)).point()[:, 0], literal)
+    close(compiled(objective, cw.ACDM(beta=beta, sigma="adaptive")).point()[:, 0], literal)
+
+
+@pytest.mark.parametrize("beta", [0.0, 0.4])
+@pytest.mark.parametrize("constants", ["published", "proved"])
+def test_acdm_with_a_proximal_step(beta, constants):
+    """The logistic dual: f holds sigma w_i of the curvature of h_i, and the rest of h_i has a proximal step."""
+    A, b = unequal_rows(N, D, seed=6, density=0.5), np.sign(np.random.default_rng(7).standard_normal(N))
+    objective = cw.ERM(A, b, loss="logistic", lam=LAM).dual()
+    L = (A**2).sum(1) / (LAM * N**2) + 4 / N
+    sigma = np.min(4 / N / L**beta)
+    move = sigma * L**beta
+    L_held = L - 4 / N + move
+
+    def partial(i, y):
+        return A[i] @ (A.T @ y) / (LAM * N**2) + move[i] * y[i]
+
+    def prox(i, t, theta):
+        return objective.coordinates.prox(i, 0, t / theta, 1 / theta - move[i])
+
+    # w and sigma belong to L, p and Theta to the L of what f holds
+    p = reference.acdm_probabilities(L_held, beta)
+    theta = np.sqrt(sigma / reference.acdm_theta(L_held, beta, proved=constants == "proved"))
+    assert theta < p.min()
+    x0 = objective.start(0.1 * b)[:, 0]
+    x, v = x0.copy(), x0.copy()
+    for i in weighted(p):
+        y = (x + theta * v) / (1 + theta)
+        v_hat = (1 - theta) * v + theta * y
+        step = theta / (sigma * p[i] * L[i] ** beta)
+        v, x = v_hat.copy(), y.copy()
+        v[i] = prox(i, v_hat[i] - step * partial(i, y), step)
+        x[i] += theta / p[i] * (v[i] - v_hat[i])
+    close(compiled(objective, cw.ACDM(beta=beta, constants=constants), x0=x0).point()[:, 0], x)
+    if beta == 0:
+        indices = weighted(p)
+        literal = last(
+            reference.acdm(partial, L_held, x0, indices, sigma=sigma, proved=constants == "proved", prox=prox)
+        )
+        close(literal, x)
 
 
 def test_apcg_and_approx(ridge):
@@ -117,6 +161,9 @@ def test_apcg_and_approx(ridge):
     close(compiled(objective, "apcg").point()[:, 0], literal)
     literal = last(reference.linear_coupling(partial, L, np.zeros(N), weighted(p), p=p, weights=L, sigma=None))
     close(compiled(objective, "approx").point()[:, 0], literal)
+    close(compiled(objective, cw.NUACDMns(beta=1.0)).point()[:, 0], literal)
+    literal = last(reference.approx(partial, L, np.zeros(N), weighted(p)))
+    close(compiled(objective, cw.APPROX(start="published")).point()[:, 0], literal)
 
 
 @pytest.mark.parametrize("beta", BETAS)

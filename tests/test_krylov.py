@@ -5,6 +5,7 @@ import time
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from conftest import interruption
 
 import coordwise as cw
 from coordwise.fitting.fit import fit
@@ -112,8 +113,8 @@ def test_it_goes_on_from_a_start(weighted, intercept):
     assert fit(model, tol=1e-10, strategy="krylov", start=worse).converged
 
 
-@pytest.mark.parametrize("by", [1e-130, 1e-80, 1e-30, 1e30, 1e80, 1e120])
-@pytest.mark.parametrize("target", [1e-100, 1.0, 1e100])
+@pytest.mark.parametrize("by", [1e-38, 1e-20, 1e20, 1e38])
+@pytest.mark.parametrize("target", [1e-38, 1.0, 1e38])
 def test_data_of_any_size(by, target):
     plain = model_of(1e-3, n=60, d=90)
     problem = cw.ERM(plain.A * by, plain.b * target, penalty=cw.penalties.L2(1e-3 * by**2))
@@ -219,7 +220,7 @@ def test_what_interrupts_a_gram_matrix_leaves_the_steps_before(monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("coordwise.fitting.runners.gram_solution", interrupted)
-    found = fit(wide(), tol=1e-10)
+    found = interruption(fit, wide(), tol=1e-10)
     assert found.status is Status.INTERRUPTED
     assert found.passes >= 3
     assert np.all(found.gap < wide().scale)

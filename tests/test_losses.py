@@ -583,10 +583,15 @@ def test_get_loss_suggests_the_nearest_name(name, meant):
         get_loss(name)
 
 
-@pytest.mark.parametrize("wrong", [None, 3, Huber, ["squared"]])
+@pytest.mark.parametrize("wrong", [None, 3, ["squared"]])
 def test_get_loss_refuses_other_types(wrong):
     with pytest.raises(TypeError, match=f"^loss must be one of absolute, .* not {type(wrong).__name__}"):
         get_loss(wrong)
+
+
+def test_get_loss_asks_for_an_object():
+    with pytest.raises(TypeError, match=r"^loss is the class Huber; make a loss of it: Huber\(\)"):
+        get_loss(Huber)
 
 
 def test_a_new_loss_must_give_its_shape():

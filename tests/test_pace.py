@@ -56,7 +56,7 @@ def test_auto_is_certified_and_costs_little_more_than_the_known_constants(loss, 
     known = cw.solve(erm.dual(), "nu_acdm", tol=1e-8, max_passes=50_000, random_state=seed)
     auto = cw.solve(erm.dual(), tol=1e-8, max_passes=50_000, random_state=seed)
     assert auto.converged
-    assert erm.gap(auto.w, auto.x) <= 1e-8 * erm.value(np.zeros(40))
+    assert erm.gap(auto.w, auto.point) <= 1e-8 * erm.value(np.zeros(40))
     # at most the passes until the pace is lost, seen at a look, and then those of the known constants
     assert auto.passes <= 1.6 * known.passes + 10
 

@@ -80,7 +80,7 @@ def test_every_picture_is_drawn_and_described(visit):
     pictures = visit.page.evaluate(
         "[...document.images].map(i => ({done: i.complete, width: i.naturalWidth, alt: i.alt, source: i.src}))"
     )
-    assert len(pictures) == 3 + 2 * (9 + 9 + 9 + 3 + 6 + 9)
+    assert len(pictures) == 3 + 2 * (9 + 2 * 9 + 2 * 9 + 3 + 6 + 9 + 3) + 1
     assert all(picture["done"] and picture["width"] > 0 for picture in pictures)
     assert all(picture["alt"].strip() for picture in pictures)
     assert len({picture["alt"] for picture in pictures}) == len(pictures)
@@ -108,7 +108,7 @@ def test_nothing_sticks_out(visit):
 def test_details_open(visit):
     visit.page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = false; })")
     details = visit.page.locator("details")
-    assert details.count() == 6  # figures 2 to 7 against iterations / n
+    assert details.count() == 11  # all but the first view of figures 2 to 7 and of Remark 1.1
     for k in range(details.count()):
         picture = details.nth(k).locator("img").first
         assert not picture.is_visible()

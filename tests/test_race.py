@@ -19,11 +19,12 @@ from coordwise.bench.peers import Peer, by_name
 from coordwise.bench.peers.peer import TOLERANCES
 from coordwise.bench.problems import Problem
 from coordwise.bench.race import Rules, race
-from coordwise.bench.report import advice, geometric_mean, skipped_lines, summarise, table_of
+from coordwise.bench.report import advice, geometric_mean, skipped_lines, solver_table, summarise, table_of
 from coordwise.bench.rows import Row
 from coordwise.bench.runner import Optimum
 from coordwise.bench.store import Store
 from coordwise.bench.worker import Crashed, Entrant, Field, Measured, Overdue, Refused, Worker
+from coordwise.interrupts import Interrupted
 
 OURS = by_name("coordwise")
 
@@ -111,6 +112,25 @@ class Scripted:
     def run(self, name, tol, timeout):
         share, seconds = self.solvers[name]
         return Measured(seconds * (1 - math.log10(tol)), 2.0 + share * tol, None)
+
+
+@pytest.mark.parametrize("after", [1, 9])
+def test_ctrl_c_leaves_what_was_measured(after):
+    calls = []
+
+    class Stopped(Scripted):
+        def run(self, name, tol, timeout):
+            calls.append(name)
+            if len(calls) > after:
+                raise KeyboardInterrupt
+            return super().run(name, tol, timeout)
+
+    with pytest.raises(Interrupted) as stop:
+        race(Stopped(coordwise=(0.9, 1.0), near=(3.0, 1.0)), RIDGE, Rules())
+    solvers = stop.value.result["solvers"]
+    assert {solver["name"] for solver in solvers} == {"coordwise", "near"}
+    assert 0 < sum(len(trial["seconds"]) for solver in solvers for trial in solver["trials"]) <= after
+    assert solver_table(stop.value.result)
 
 
 class TestRefining:

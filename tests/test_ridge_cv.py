@@ -183,8 +183,8 @@ def test_wrong_input():
     X, y, _ = data()
     with pytest.raises(ValueError, match=r"alphas\[1\] == -1"):
         RidgeCV([1.0, -1.0]).fit(X, y)
-    with pytest.raises(ValueError, match="alphas == 0"):
-        RidgeCV([0.0]).fit(X, y)
+    with pytest.raises(ValueError, match=r"alphas == -1.0, must be >= 0"):
+        RidgeCV([-1.0]).fit(X, y)
     with pytest.raises(ValueError, match="cv!=None and store_cv_results=True are incompatible"):
         RidgeCV(cv=3, store_cv_results=True).fit(X, y)
     with pytest.raises(ValueError, match="cv!=None and alpha_per_target=True are incompatible"):

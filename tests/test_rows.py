@@ -618,9 +618,9 @@ def test_what_the_norms_do_not_tell_is_looked_for(width, storage, by):
         with pytest.raises(ValueError, match="NaN or infinity"):
             Rows(storage(B), by)
     if storage is not np.float32:
-        Rows(storage(1e139 * A / np.abs(A).max()), by)
-        for factor in (1e150, 1e-150):
-            with pytest.raises(ValueError, match="squares leave the range"):
+        Rows(storage(1e39 * A / np.abs(A).max()), by)
+        for factor in (1e45, 1e-45):
+            with pytest.raises(ValueError, match="leave the range"):
                 Rows(storage(factor * A), by)
 
 

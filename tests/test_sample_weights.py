@@ -60,7 +60,7 @@ def test_weights_of_zero_remove_rows_and_whole_weights_repeat_them(loss, side, m
     _, wanted = solution(X[some], b[some])
     np.testing.assert_allclose(found.w, wanted.w, atol=1e-6)
     if side == "dual":
-        np.testing.assert_array_equal(found.x[~some], 0)
+        np.testing.assert_array_equal(found.point[~some], 0)
 
 
 def test_weighted_ridge_by_hand():
@@ -86,4 +86,4 @@ def test_dual_variables_of_samples_without_weight_must_be_zero(loss):
     y[3] = 50.0
     result = cw.solve(problem.dual(), x0=y, tol=1e-7, max_passes=1e4)
     assert result.converged, result.message
-    assert result.x[3] == 0
+    assert result.point[3] == 0

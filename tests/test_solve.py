@@ -14,7 +14,7 @@ import time
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from conftest import unequal_rows
+from conftest import interruption, unequal_rows
 
 import coordwise as cw
 from coordwise.erm import PrimalERM
@@ -100,10 +100,10 @@ def test_records_grow_apart():
 def test_same_seed_same_bits(method):
     problem = ridge(lam=0.5)
     one, two = (cw.solve(problem.dual(), method, max_passes=30, random_state=5) for _ in range(2))
-    np.testing.assert_array_equal(one.x, two.x)
+    np.testing.assert_array_equal(one.point, two.point)
     np.testing.assert_array_equal(one.history.gap, two.history.gap)
     other = cw.solve(problem.dual(), method, max_passes=30, random_state=6)
-    assert not np.array_equal(one.x, other.x)
+    assert not np.array_equal(one.point, other.point)
 
 
 def test_records_do_not_change_the_run():
@@ -119,10 +119,10 @@ def test_random_states():
     problem = ridge(lam=0.5)
     fixed = cw.solve(problem.dual(), max_passes=5, random_state=np.random.default_rng(1))
     again = cw.solve(problem.dual(), max_passes=5, random_state=np.random.default_rng(1))
-    np.testing.assert_array_equal(fixed.x, again.x)
-    legacy = [cw.solve(problem.dual(), max_passes=5, random_state=np.random.RandomState(1)).x for _ in range(2)]
+    np.testing.assert_array_equal(fixed.point, again.point)
+    legacy = [cw.solve(problem.dual(), max_passes=5, random_state=np.random.RandomState(1)).point for _ in range(2)]
     np.testing.assert_array_equal(*legacy)
-    fresh = [cw.solve(problem.dual(), max_passes=5, random_state=None).x for _ in range(2)]
+    fresh = [cw.solve(problem.dual(), max_passes=5, random_state=None).point for _ in range(2)]
     assert not np.array_equal(*fresh)
 
 
@@ -132,7 +132,7 @@ def test_two_threads_at_once_equal_one_after_the_other(shared):
     together = [None, None]
 
     def work(k):
-        together[k] = cw.solve(objectives[k], tol=1e-11, random_state=k).x
+        together[k] = cw.solve(objectives[k], tol=1e-11, random_state=k).point
 
     threads = [threading.Thread(target=work, args=(k,)) for k in range(2)]
     for t in threads:
@@ -140,7 +140,7 @@ def test_two_threads_at_once_equal_one_after_the_other(shared):
     for t in threads:
         t.join()
     for k in range(2):
-        np.testing.assert_array_equal(together[k], cw.solve(objectives[k], tol=1e-11, random_state=k).x)
+        np.testing.assert_array_equal(together[k], cw.solve(objectives[k], tol=1e-11, random_state=k).point)
 
 
 def test_callback_sees_progress_and_stops():
@@ -177,11 +177,11 @@ def test_time_limit_is_kept_inside_long_blocks():
 def test_warm_start():
     problem = ridge()
     cold = cw.solve(problem.dual(), tol=1e-9)
-    warm = cw.solve(problem.dual(), tol=1e-9, x0=cold.x)
+    warm = cw.solve(problem.dual(), tol=1e-9, x0=cold.point)
     assert warm.iterations == 0
     assert warm.converged
-    np.testing.assert_array_equal(warm.x, cold.x)
-    near = cw.solve(ridge(lam=1.1e-3).dual(), tol=1e-9, x0=cold.x)
+    np.testing.assert_array_equal(warm.point, cold.point)
+    near = cw.solve(ridge(lam=1.1e-3).dual(), tol=1e-9, x0=cold.point)
     assert near.passes < cold.passes
 
 
@@ -198,7 +198,7 @@ def test_ctrl_c_while_the_schedule_changes_keeps_the_point_that_was_certified(wh
             raise KeyboardInterrupt
 
     monkeypatch.setattr(Run, what, interrupted)
-    result = cw.solve(cw.ERM(A, b, loss="squared_hinge", lam=0.1).dual(), tol=1e-9)
+    result = interruption(cw.solve, cw.ERM(A, b, loss="squared_hinge", lam=0.1).dual(), tol=1e-9)
     assert result.status is Status.INTERRUPTED
     assert result.history.gap[-1] < result.history.gap[:-1].min()  # it had moved
     assert result.gap == pytest.approx(result.history.gap[-1], rel=1e-9)
@@ -209,7 +209,7 @@ def test_x0_is_moved_into_the_domain():
     b = np.where(np.arange(40) % 2, 1.0, -1.0)
     problem = cw.ERM(A, b, loss="hinge", lam=0.1)
     result = cw.solve(problem.dual(), x0=np.full(40, 7.0), max_passes=3, tol=0)
-    assert np.isfinite(problem.dual_value(result.x))
+    assert np.isfinite(problem.dual_value(result.point))
     assert np.all(np.isfinite(result.history.gap))
 
 
@@ -344,7 +344,7 @@ def test_objects_can_be_pickled_copied_and_compared():
         for other in (pickle.loads(pickle.dumps(thing)), copy.deepcopy(thing)):
             assert repr(other) == repr(thing)
     again = cw.solve(pickle.loads(pickle.dumps(objective)))
-    np.testing.assert_array_equal(again.x, result.x)
+    np.testing.assert_array_equal(again.point, result.point)
     restored = pickle.loads(pickle.dumps(result))
     np.testing.assert_array_equal(restored.w, result.w)
     assert restored.status is result.status
@@ -387,8 +387,11 @@ SCRIPT = """
     A = sp.random_array((4000, 500), density=0.05, rng=rng).tocsr()
     problem = cw.ERM(A, rng.standard_normal(4000), lam=1e-8)
     print("ready", flush=True)
-    result = cw.solve(problem.dual(), "rcdm", tol=0, max_passes=1e12, record_every={every})
-    print(result.status, result.iterations > 0, np.isfinite(result.gap), problem.gap(result.w, result.x) >= 0)
+    try:
+        cw.solve(problem.dual(), "rcdm", tol=0, max_passes=1e12, record_every={every})
+    except cw.Interrupted as stop:
+        result = stop.result
+    print(result.status, result.iterations > 0, np.isfinite(result.gap), problem.gap(result.w, result.point) >= 0)
 """
 
 
@@ -408,7 +411,7 @@ def test_interrupt_keeps_the_best_result(every):
 
 def test_result_prints_one_line():
     result = cw.solve(ridge().dual())
-    assert repr(result).startswith("<coordwise Result, w of shape 60, nu_acdm(")
+    assert repr(result).startswith("<coordwise Result, x of shape 60, nu_acdm(")
     assert "converged: duality gap" in result.message
     assert result.storage.endswith("used in place")
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from conftest import unequal_rows
+from conftest import interruption, unequal_rows
 
 import coordwise as cw
 from coordwise.fitting import working
@@ -216,7 +216,7 @@ def test_ctrl_c_leaves_the_best_point_so_far(strategy):
     def interrupt(progress):
         raise KeyboardInterrupt
 
-    found = fit(model, tol=1e-15, strategy=strategy, callback=interrupt)
+    found = interruption(fit, model, tol=1e-15, strategy=strategy, callback=interrupt)
     assert found.status is Status.INTERRUPTED
     assert np.all(found.value <= model.scale * (1 + 1e-12))
     assert np.isfinite(found.gap).all()
@@ -234,7 +234,7 @@ def test_ctrl_c_within_a_run_on_a_working_set_is_not_swallowed(monkeypatch):
     monkeypatch.setattr(proximal, "solve", interrupted)
     A, b, _ = data(n=60, d=20)
     problem = cw.ERM(A, b, loss="huber", penalty="l1", lam=1e-3)
-    found = fit(LinearModel(problem, True), tol=1e-12, strategy="working_set")
+    found = interruption(fit, LinearModel(problem, True), tol=1e-12, strategy="working_set")
     assert found.status is Status.INTERRUPTED
 
 
@@ -249,7 +249,8 @@ def test_ctrl_c_with_several_classes(penalty):
         raise KeyboardInterrupt
 
     how = sparse_multinomial if penalty.l1 else multinomial
-    found = how(
+    found = interruption(
+        how,
         A,
         codes,
         3,
@@ -309,7 +310,7 @@ def test_ctrl_c_keeps_what_the_one_round_over_all_features_has_reached():
         if len(seen) == 3:
             raise KeyboardInterrupt
 
-    found = fit(model, tol=1e-9, callback=interrupt)
+    found = interruption(fit, model, tol=1e-9, callback=interrupt)
     assert found.status is Status.INTERRUPTED
     assert np.count_nonzero(found.w) > 0
     np.testing.assert_allclose(found.gap, model.recertified(found.candidate).gap, rtol=1e-9)

@@ -42,7 +42,7 @@ def test_the_distance_of_a_system_is_that_of_its_solution():
 def test_system_chart():
     unit = systems.SystemChart(0.2)
     found = unit.run(library_of(), SMALL, Watch())
-    assert list(found.facts["lines"]) == ["Kaczmarz", "ACDM", "NU_ACDM"]
+    assert list(found.facts["lines"]) == ["Kaczmarz", "ACDM", systems.TIGHT, "NU_ACDM"]
     for k, seed in enumerate(SMALL.seeds):
         A, _, x = systems.random_system(0.2, seed, 61)
         assert found.facts["systems"][k]["sigma"] == pytest.approx(np.linalg.eigvalsh(A.T @ A)[0], rel=1e-8)

@@ -8,7 +8,6 @@ from problem_cases import refused
 
 import coordwise as cw
 from coordwise import theory
-from coordwise.starting import start
 
 TABLE_2 = {
     "news20": {1e-3: 1.56772, 1e-2: 1.30740, 1e-1: 1.05110},
@@ -112,9 +111,7 @@ def test_theorem_6_1(beta):
 
 
 def _after(objective, method, steps, seed):
-    run = start(objective, method.schedule(objective), seed, objective.start(None))
-    run.advance(steps=steps)
-    return run.point()[:, 0]
+    return cw.solve(objective, method, tol=0, max_iterations=steps, random_state=seed, record_every=1e9).last
 
 
 @pytest.mark.parametrize("loss", ["logistic", "squared_hinge", "huber", "smooth_hinge"])
@@ -193,6 +190,13 @@ def test_theory_checks_the_smoothness_parameters(name):
         ("iterations", dict(method="apgc"), ValueError, r"^method='apgc' is not known. Did you mean 'apcg'\?"),
         ("iterations", dict(method="apcg"), ValueError, r"^apcg has a bound for beta=1 only; pass beta=1"),
         ("iterations", dict(beta=-1), ValueError, r"^beta=-1 is out of range"),
+        ("iterations", dict(epsilon=1.5), ValueError, r"^epsilon=1.5 is out of range; it must be > 0 and <= 1"),
+        (
+            "iterations",
+            dict(epsilon=2, sigma=None, distance=1.0, method="acdm"),
+            ValueError,
+            r"^epsilon=2 is out of range; it must be > 0 and <= 1",
+        ),
         ("iterations", dict(epsilon=0), ValueError, r"^epsilon=0 is out of range; it must be > 0"),
         ("iterations", dict(sigma=0), ValueError, r"^sigma=0 is out of range; it must be > 0"),
         ("iterations", dict(distance=1.0), ValueError, r"^give either sigma .* or distance"),

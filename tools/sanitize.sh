@@ -15,7 +15,7 @@ unset PYTHONPATH
   --config-settings=cmake.define.COORDWISE_SANITIZE=ON
 
 if [ $# -eq 0 ]; then
-  set -- -m "not slow" tests/test_{kernel_reference,rows,transpose,pick,threads,losses,logistic_terms,tables_of_terms,plane,sampling,blocks,certificates,svmlight,linalg_spd,sparse_models}.py
+  set -- -m "not slow" tests/test_{kernel_reference,rows,transpose,pick,threads,losses,logistic_terms,tables_of_terms,plane,sampling,blocks,group_steps,groups,certificates,svmlight,linalg_spd,sparse_models,mixtures,custom,minimize_compiled}.py
 fi
 
 # Python itself is not instrumented, so the runtime must come first; and with it libstdc++, where the runtime looks for
