@@ -32,7 +32,7 @@ def logistic(A, labels):
     """A classifier, by the default method."""
     res = cw.solve(cw.ERM(A, labels, loss="logistic", penalty="l2", lam=1e-4).dual(), tol=1e-8)
     print(f"\nlogistic regression, {res.method}\n{res.message}")
-    print(f"training accuracy {np.mean(np.sign(A @ res.w) == labels):.3f}")
+    print(f"training accuracy {np.mean(np.sign(A @ res.x) == labels):.3f}")
 
 
 def linear_system(A, x):
@@ -40,7 +40,7 @@ def linear_system(A, x):
     b = A @ x
     res = cw.solve(cw.LinearSystem(A, b), tol=1e-8)
     print(f"\nlinear system, {A.shape[0]} x {A.shape[1]}, {res.method}\n{res.message}")
-    print(f"|b - Ax| / |b| = {np.linalg.norm(b - A @ res.w) / np.linalg.norm(b):.1e}")
+    print(f"|b - Ax| / |b| = {np.linalg.norm(b - A @ res.x) / np.linalg.norm(b):.1e}")
 
 
 def main():

@@ -26,7 +26,7 @@ COLOURS = {"Kaczmarz": "#c2571a", "NU_ACDM": "#1f5fa8"}
 
 def reconstruct(solver, A, b, truth):
     """Pictures after some passes; passes, relative residual and relative error of the picture after every pass."""
-    pictures, errors = {}, []
+    pictures, errors = {}, [1.0]  # no passes, x = 0
 
     def look(x):
         errors.append(np.linalg.norm(x - truth) / np.linalg.norm(truth))
