@@ -1,4 +1,4 @@
-"""What Ctrl-C raises: an exception that carries the best point so far."""
+"""Exceptions that carry the best point so far: what Ctrl-C raises, and what samples that were lost raise."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Interrupted"]
+__all__ = ["Failed", "Interrupted"]
 
 
 class Interrupted(KeyboardInterrupt):
@@ -47,6 +47,17 @@ class Interrupted(KeyboardInterrupt):
         """With a result, whose certificate (of the name and the value given) took so much work."""
         has = f"{certificate} {float(np.max(gap)):.3g} after {work}"
         return cls(f"Ctrl-C ended the call; the best point so far, `result` of this exception, has {has}.", result)
+
+    def __init__(self, message: str = "", result: Any = None) -> None:
+        super().__init__(message)
+        self.result = result
+
+    def __reduce__(self) -> Any:
+        return type(self), (str(self), self.result)
+
+
+class Failed(RuntimeError):
+    """Samples were lost, and a call cannot go on. `result` is the best point so far, as that of `Interrupted` is."""
 
     def __init__(self, message: str = "", result: Any = None) -> None:
         super().__init__(message)

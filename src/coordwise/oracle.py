@@ -1,9 +1,9 @@
 """A problem on samples that are anywhere: the verbs that solvers use, each written once over `Samples.visit`.
 
-    minimise over w (d x K)   P(w) = (1/W) sum_i s_i phi(<a_i, w>; b_i) + (l2/2) |w|^2,   W = sum_i s_i, per output.
+    minimise over w (d x K)   P(w) = (1/W) sum_i s_i phi(<a_i, w>; b_i) + l1 |w|_1 + (l2/2) |w|^2,   W = sum_i s_i,
 
-With an intercept the last feature is the constant 1 and has no penalty. Arrays with a row per sample stay with the
-samples; weights, gradients and certificates are here.
+per output. With an intercept the last feature is the constant 1 and has no penalty. Arrays with a row per sample stay
+with the samples; weights, gradients and certificates are here.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 
 from coordwise import visits
 from coordwise.losses import Loss
-from coordwise.samples.base import Kept, Samples
+from coordwise.samples.base import Kept, Price, Samples
 from coordwise.validation import FloatArray
 
 __all__ = ["Candidate", "Curvature", "Line", "Oracle", "Point", "Problem", "Work"]
@@ -27,24 +27,34 @@ EPS = float(np.finfo(float).eps)
 
 @dataclass
 class Work:
-    """Counted: entries of A read, visits (rounds, elsewhere), and bytes of small arrays that went there and back."""
+    """Counted: entries of A read, visits (rounds, elsewhere), bytes of small arrays that went there and back, and
+    multiplications beside products with A.
+    """
 
     entries: float = 0.0
-    rounds: int = 0
+    rounds: float = 0
     bytes: float = 0.0
+    flops: float = 0.0
+
+    def cost(self, price: Price) -> float:
+        """In one unit: the entries of sparse rows that are read in the same time."""
+        return (
+            price.entry * self.entries + price.visit * self.rounds + price.byte * self.bytes + price.flop * self.flops
+        )
 
 
 @dataclass(frozen=True)
 class Problem:
-    """The mathematics: a smooth loss, the weight of the l2 penalty, and whether the last feature is an intercept."""
+    """The mathematics: a loss, the weights of the penalties, and whether the last feature is an intercept."""
 
     loss: Loss
     l2: float
     intercept: bool = False
+    l1: float = 0.0
 
 
 class Point(NamedTuple):
-    """Weights with P, its gradient, and the scores and derivatives of the losses, which stay with the samples."""
+    """Weights with P, the gradient of its smooth part, and scores and slopes of the losses, which stay with samples."""
 
     w: FloatArray
     value: FloatArray
@@ -95,12 +105,35 @@ class Oracle:
         """(d, K) of the weights, the intercept included."""
         return self.samples.sizes.d, self.samples.sizes.outputs
 
+    @property
+    def groups(self) -> int:
+        """Entries of P and of gaps: one per output, or one for all outputs where a loss couples them."""
+        return self.shape[1]
+
+    def zero(self) -> tuple[Point, FloatArray]:
+        """w = 0 with its best intercept, and what tolerances are relative to.
+
+        That is P(0) without an intercept for labels, where the scores 0 mean that nothing is known; for numbers it is P
+        at the best intercept, so that it does not grow with their offset.
+        """
+        w = np.zeros(self.shape)
+        scores = self.visit(0, visits.zeros)[0]
+        at_zero = self.visit(0, visits.value, scores, loss=self.problem.loss)[1][0] / self.samples.sizes.total
+        point = self.at_scores(w, scores)
+        return point, at_zero if self.problem.loss.classification else point.value
+
     def penalised(self, w: FloatArray) -> FloatArray:
         """l2 w, with 0 for the intercept."""
         u = self.problem.l2 * w
         if self.problem.intercept:
             u[-1] = 0.0
         return u
+
+    def penalty(self, w: FloatArray) -> FloatArray:
+        """r(w) of every output; w may have further axes in front."""
+        features = w[..., :-1, :] if self.problem.intercept else w
+        value = self.problem.l2 / 2 * np.einsum("...jk,...jk->...k", features, features)
+        return value + self.problem.l1 * np.abs(features).sum(axis=-2) if self.problem.l1 > 0 else value
 
     def at(self, w: FloatArray) -> Point:
         """P and its gradient at w: two products. The intercept is the best one for the other weights."""
@@ -112,8 +145,7 @@ class Oracle:
             w, scores = self._centred(w, scores)
         slopes, (value, image) = self.visit(1, visits.at_scores, scores, loss=self.problem.loss)
         total = self.samples.sizes.total
-        penalty = (w * self.penalised(w)).sum(axis=0) / 2
-        return Point(w, value / total + penalty, image / total + self.penalised(w), scores, slopes)
+        return Point(w, value / total + self.penalty(w), image / total + self.penalised(w), scores, slopes)
 
     def _centred(self, w: FloatArray, scores: Kept) -> tuple[FloatArray, Kept]:
         """The weights with the intercept at which the slopes of the losses add up to 0, and their scores.
@@ -206,7 +238,7 @@ class Line:
     move: Kept
 
     def _value(self, losses: FloatArray, w: FloatArray) -> FloatArray:
-        return losses / self.oracle.samples.sizes.total + (w * self.oracle.penalised(w)).sum(axis=-2) / 2
+        return losses / self.oracle.samples.sizes.total + self.oracle.penalty(w)
 
     def values(self, lengths: FloatArray) -> FloatArray:
         """P at several lengths (a row each): one visit without a product."""

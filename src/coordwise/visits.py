@@ -25,9 +25,21 @@ __all__ = [
     "size_of_slopes",
     "slope_of_shift",
     "times",
+    "value",
+    "zeros",
 ]
 
 Visited = tuple[Any, list[FloatArray]]
+
+
+def zeros(block: Block) -> Visited:
+    """Keep the scores of w = 0."""
+    return np.zeros((block.m, block.outputs)), []
+
+
+def value(block: Block, t: FloatArray, *, loss: Loss) -> Visited:
+    """The sum of the losses at scores t."""
+    return None, [block.terms(loss).value(t)]
 
 
 def product(block: Block, *, w: FloatArray) -> Visited:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol
 
 from coordwise.validation import FloatArray
 
-__all__ = ["Kept", "Samples", "Sizes", "summed"]
+__all__ = ["Kept", "Price", "RowsLost", "Samples", "Sizes", "summed"]
 
 Kept = tuple[Any, ...]  # one array per block; only the samples look inside
 Visitor = Callable[..., tuple[Any, list[FloatArray]]]
@@ -24,8 +24,29 @@ class Sizes(NamedTuple):
     squares: float
 
 
+class Price(NamedTuple):
+    """What work costs where the samples are, in the time that one thread takes to read an entry of sparse rows.
+
+    An entry of a product with A, a multiplication in a Gram matrix or a factorisation, a visit by itself, and a byte of
+    the small arrays that a visit sends and returns.
+    """
+
+    entry: float
+    flop: float
+    visit: float
+    byte: float
+
+
+class RowsLost(RuntimeError):
+    """Samples elsewhere are gone, or no longer answer: the message says which, and what was tried."""
+
+
 class Samples(Protocol):
     """Rows of A with their targets and weights, in one block or in several, here or elsewhere."""
+
+    @property
+    def price(self) -> Price:
+        """What work costs here."""
 
     @property
     def sizes(self) -> Sizes:

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from queue import SimpleQueue
 from typing import Any
 
-from coordwise.samples.base import Kept, Sizes, Visitor, summed
+from coordwise.choose.machine import CHUNKS
+from coordwise.samples.base import Kept, Price, Sizes, Visitor, summed
 from coordwise.samples.block import Block
 from coordwise.validation import FloatArray
 
@@ -33,6 +34,7 @@ class Chunks:
         if not loads:
             raise ValueError("loads is empty; there must be at least one block.")
         self.loads = tuple(loads)
+        self.price = Price(*CHUNKS)
         self._sizes = sizes
 
     @property

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from coordwise.samples.base import Kept, Sizes, Visitor
+from coordwise.choose.machine import MEMORY
+from coordwise.samples.base import Kept, Price, Sizes, Visitor
 from coordwise.samples.block import Block
 from coordwise.validation import FloatArray
 
@@ -17,6 +18,7 @@ class Memory:
 
     def __init__(self, block: Block) -> None:
         self.block = block
+        self.price = Price(*MEMORY)
 
     @property
     def sizes(self) -> Sizes:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from coordwise.oracle import Candidate, Oracle, Point
+from coordwise.oracle import Candidate, Oracle, Point, Work
 from coordwise.validation import FloatArray
 
 __all__ = ["NewtonCG"]
@@ -16,6 +17,7 @@ __all__ = ["NewtonCG"]
 DESCENT = 1e-4  # of what the slope promises: what a step has to gain (Armijo)
 LENGTHS = 0.5 ** np.arange(1.0, 21.0)  # that are tried where the full step gains too little
 MOST = 500  # steps of conjugate gradients for one Newton step
+NEWTON_STEPS = 4  # that a forecast allows for
 ROUNDING = 1e-15  # of P: what its sums may be off by
 
 
@@ -29,12 +31,24 @@ class NewtonCG:
     """
 
     name: ClassVar[str] = "newton_cg"
+    sure: ClassVar[bool] = False
 
     def refuses(self, oracle: Oracle) -> str:
         """Why it does not apply, or nothing."""
         if oracle.problem.loss.gamma == 0:
             return "it needs a smooth loss"
+        if oracle.problem.l1 > 0:
+            return "it knows no l1 penalty"
         return "" if oracle.problem.l2 > 0 else "it needs an l2 penalty"
+
+    def forecast(self, oracle: Oracle, folds: float) -> Work:
+        """See `Solver`: sqrt(kappa)/2 steps of conjugate gradients per e-fold, no more than there are features."""
+        sizes, problem = oracle.samples.sizes, oracle.problem
+        kappa = sizes.squares / sizes.total / (problem.loss.gamma * problem.l2 * max(sizes.d, 1))
+        pairs = min(folds * (1 + math.sqrt(kappa) / 2), float(sizes.d)) + NEWTON_STEPS
+        rounds = pairs + 4 * NEWTON_STEPS
+        numbers = 16.0 * sizes.d * sizes.outputs
+        return Work((2 * pairs + 4 * NEWTON_STEPS) * sizes.nnz, rounds, numbers * rounds)
 
     def rounds(self, oracle: Oracle, start: FloatArray, goal: FloatArray) -> Iterator[Candidate]:
         """Candidates from weights `start` on, one after every Newton step, until every gap is <= goal.
