@@ -22,6 +22,8 @@ from coordwise.validation import FloatArray
 
 __all__ = ["Limits", "Look", "Outcome", "drive"]
 
+EPS = float(np.finfo(float).eps)
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -153,6 +155,7 @@ class _Trace:
         self.w = np.zeros((d, K))
         self.value = self.scale = np.full(groups, np.inf)
         self.dual = np.zeros(groups)  # -D(y); no loss is negative, so that y = 0 gives P >= 0
+        self.least = np.full(groups, np.inf)  # of the candidates' own gaps, which keep digits that P + D loses
         self.duals: list[tuple[Kept | None, int]] = [(None, k) for k in range(groups)]
 
     def _poll(self) -> None:
@@ -174,9 +177,9 @@ class _Trace:
         """One more candidate. Until dual variables are good, what P has fallen counts all the same."""
         self._better(found.w, found.value)
         bound = found.value - found.gap
-        for k in np.flatnonzero(bound > self.dual):
+        for k in np.flatnonzero((bound > self.dual) | (found.gap < self.least)):
             self.duals[k] = found.y, int(k)
-        self.dual = np.fmax(self.dual, bound)
+        self.dual, self.least = np.fmax(self.dual, bound), np.fmin(self.least, found.gap)
         self._note(solver)
 
     def _better(self, w: FloatArray, value: FloatArray) -> None:
@@ -191,8 +194,8 @@ class _Trace:
 
     @property
     def gap(self) -> FloatArray:
-        """Of the best weights and the best dual variables."""
-        return np.maximum(self.value - self.dual, 0.0)
+        """Of the best weights, whose P is at most that of every candidate, and the best dual variables."""
+        return np.minimum(np.maximum(self.value - self.dual, EPS * self.value), self.least)
 
     @property
     def goal(self) -> FloatArray:

@@ -17,6 +17,7 @@ __all__ = ["NewtonCG"]
 DESCENT = 1e-4  # of what the slope promises: what a step has to gain (Armijo)
 LENGTHS = 0.5 ** np.arange(1.0, 21.0)  # that are tried where the full step gains too little
 MOST = 500  # steps of conjugate gradients for one Newton step
+PATIENCE = 9  # Newton steps in which some gap has to halve
 NEWTON_STEPS = 4  # that a forecast allows for
 ROUNDING = 1e-15  # of P: what its sums may be off by
 
@@ -57,8 +58,8 @@ class NewtonCG:
         """
         point = oracle.at(start)
         begun = oracle.certificate(point).gap
-        fresh = True
-        while True:
+        fresh, least, patience = True, begun, PATIENCE
+        while patience:
             found = oracle.certificate(point)
             if np.all(found.gap <= goal) and not fresh:  # scores that are updated drift
                 point, fresh = oracle.at(point.w), True
@@ -67,6 +68,8 @@ class NewtonCG:
             active = found.gap > goal
             if not active.any():
                 return
+            patience = PATIENCE if np.any(active & (found.gap < least / 2)) else patience - 1
+            least = np.minimum(least, found.gap)
             step = self.step(oracle, point, np.where(active, found.gap / np.maximum(begun, 1e-300), 0.0), goal)
             reached = _descended(oracle, point, step)
             if reached is None:
