@@ -100,7 +100,8 @@ class Process:
 def measured(ours: Process, other: Process | None, task: int, quick: bool) -> dict[str, Any]:
     """The choice and every solver once; then those that may be the fastest again, in turns."""
     times: dict[str, list[float]] = {}
-    ran = {}
+    ran: dict[str, str] = {}
+    passes: dict[str, float] = {}
 
     def call(name: str, limit: float | None) -> None:
         process, solver = (other, "auto") if name == "before" else (ours, name)
@@ -108,7 +109,7 @@ def measured(ours: Process, other: Process | None, task: int, quick: bool) -> di
         found = process.run(task, solver, quick, limit)
         if found.get("status") == "converged":
             times.setdefault(name, []).append(found["seconds"])
-            ran[name] = found["ran"]
+            ran[name], passes[name] = found["ran"], found["passes"]
         elif name in times:  # it got there before: a limit that was too tight
             times[name].append(float("inf"))
 
@@ -130,17 +131,18 @@ def measured(ours: Process, other: Process | None, task: int, quick: bool) -> di
         for name in near:
             call(name, None)
     medians = {name: statistics.median(values) for name, values in times.items()}
-    return {"seconds": medians, "ran": ran, "repeats": repeats} | regret_of(medians)
+    return {"seconds": medians, "passes": passes, "ran": ran, "repeats": repeats} | regret_of(medians, passes)
 
 
-def regret_of(medians: dict[str, float]) -> dict[str, Any]:
-    """The choice over the fastest solver, and over the choice of another revision."""
+def regret_of(medians: dict[str, float], passes: dict[str, float]) -> dict[str, Any]:
+    """The choice over the fastest solver, in time and in passes over the data, and over the choice of another revision."""
     single = {name: seconds for name, seconds in medians.items() if name in SOLVERS}
     fastest = min(single, key=lambda name: single[name], default=None)
     auto = medians.get("auto")
-    row: dict[str, Any] = {"fastest": fastest, "regret": None, "against": None}
+    row: dict[str, Any] = {"fastest": fastest, "regret": None, "work": None, "against": None}
     if auto is not None and fastest is not None:
         row["regret"] = auto / single[fastest]
+        row["work"] = max(passes["auto"], 1.0) / max(passes[fastest], 1.0)
     elif auto is not None:
         row["regret"] = 1.0  # nothing else got there
     if auto is not None and "before" in medians:
@@ -161,6 +163,7 @@ def figures(rows: Iterable[dict[str, Any]]) -> dict[str, Any]:
 
 def _summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
     regrets = np.array([row["regret"] for row in rows if row["regret"] is not None])
+    work = np.array([row["work"] for row in rows if row["work"] is not None])
     against = np.array([row["against"] for row in rows if row["against"] is not None])
     found: dict[str, Any] = {"tasks": len(rows), "unsolved": sum(row["regret"] is None for row in rows)}
     if len(regrets):
@@ -169,6 +172,8 @@ def _summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
             "p95": float(np.quantile(regrets, 0.95)),
             "worst": float(regrets.max()),
         }
+    if len(work):
+        found["work"] = float(np.exp(np.log(work).mean()))
     if len(against):
         found["against"] = float(np.exp(np.log(against).mean()))
     return found
@@ -176,9 +181,11 @@ def _summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 def report(rows: list[dict[str, Any]]) -> str:
     """The figures as a table, and the worst tasks."""
-    lines = [f"{'':28} {'tasks':>6} {'unsolved':>9} {'mean':>6} {'95 %':>6} {'worst':>6} {'before/now':>11}"]
+    lines = [
+        f"{'':28} {'tasks':>6} {'unsolved':>9} {'mean':>6} {'95 %':>6} {'worst':>6} {'work':>6} {'before/now':>11}"
+    ]
     for name, found in figures(rows).items():
-        cells = [f"{found[key]:6.2f}" if key in found else f"{'':>6}" for key in ("mean", "p95", "worst")]
+        cells = [f"{found[key]:6.2f}" if key in found else f"{'':>6}" for key in ("mean", "p95", "worst", "work")]
         against = f"{found['against']:11.2f}" if "against" in found else ""
         lines.append(f"{name:28} {found['tasks']:6} {found['unsolved']:9} {' '.join(cells)} {against}")
     bad = sorted((row for row in rows if (row["regret"] or 0) > 1.3), key=lambda row: -row["regret"])[:15]
