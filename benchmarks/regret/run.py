@@ -135,7 +135,7 @@ def measured(ours: Process, other: Process | None, task: int, quick: bool) -> di
 
 
 def regret_of(medians: dict[str, float], passes: dict[str, float]) -> dict[str, Any]:
-    """The choice over the fastest solver, in time and in passes over the data, and over the choice of another revision."""
+    """The choice over the fastest solver, in time and passes, and over that of another revision."""
     single = {name: seconds for name, seconds in medians.items() if name in SOLVERS}
     fastest = min(single, key=lambda name: single[name], default=None)
     auto = medians.get("auto")
