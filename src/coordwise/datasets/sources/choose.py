@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from coordwise.datasets.sources.annotated import AnnotatedSource
 from coordwise.datasets.sources.archives import of_archive
 from coordwise.datasets.sources.arrays import MatrixSource, beside, checked_matrix
 from coordwise.datasets.sources.base import Source, file_identity
@@ -66,16 +67,27 @@ def _file(path: Path, request: Request) -> Source:
     suffix = "".join(parts) if parts and parts[-1] in PACKED else "".join(parts[-1:])
     if suffix in TABLES:
         return table(path, request.target, request.weight, request.categorical)
+    if suffix == ".h5ad":
+        return _annotated(path, request)
     if suffix == ".npy":
         return _matrix(checked_matrix(_mapped(path), path.name), request, file_identity(path))
     if suffix == ".npz":
         return _archive(path, request)
     if suffix in (".mtx", ".mtx.gz", ".mtx.bz2"):
         return _matrix(_matrix_market(path), request, file_identity(path))
-    if suffix.startswith((".csv", ".mtx", ".npy", ".npz", ".parquet", ".arrow", ".feather")):
+    if suffix.startswith((".csv", ".mtx", ".npy", ".npz", ".parquet", ".arrow", ".feather", ".h5ad")):
         raise ValueError(f"{path.name} is compressed in a way that is not read for its kind; decompress it first.")
     _refuse_columns("an svmlight file", request, with_target=False)
     return SvmlightSource(path)
+
+
+def _annotated(path: Path, request: Request) -> Source:
+    """Targets and weights are named columns."""
+    _refuse_columns("a matrix", request, with_target=True)
+    for argument, name in (("target", request.target), ("weight", request.weight)):
+        if name is not None and not isinstance(name, str):
+            raise TypeError(f"{argument} must be the name of an observation of {path.name}, not {type(name).__name__}.")
+    return AnnotatedSource(path, request.target, request.weight)
 
 
 def _archive(path: Path, request: Request) -> Source:
