@@ -4,5 +4,6 @@ from coordwise.samples.base import Kept, Samples
 from coordwise.samples.block import Block
 from coordwise.samples.chunks import Chunks
 from coordwise.samples.memory import Memory
+from coordwise.samples.source import Source, is_source
 
-__all__ = ["Block", "Chunks", "Kept", "Memory", "Samples"]
+__all__ = ["Block", "Chunks", "Kept", "Memory", "Samples", "Source", "is_source"]

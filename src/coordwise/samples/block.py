@@ -20,14 +20,14 @@ __all__ = ["Block"]
 class Block:
     """Rows a_i (m x d) with targets b_i (m x K) and weights s_i (None: ones), which are never written to.
 
-    With `constant`, every row has a last entry of 1 that is not stored: the feature of an intercept.
+    With `constant`, every row has a last entry, 1 or the number given, that is not stored: the feature of an intercept.
 
     Parameters
     ----------
     A : array or scipy sparse array, shape (m, d)
     b : array of shape (m, K)
     s : array of shape (m,), optional
-    constant : bool
+    constant : bool or float
     rows : (Rows, bool), optional
         A as it has been prepared already, and whether it is by rows.
     threads : int
@@ -40,7 +40,7 @@ class Block:
         b: FloatArray,
         s: FloatArray | None = None,
         *,
-        constant: bool = False,
+        constant: bool | float = False,
         rows: tuple[Rows, bool] | None = None,
         threads: int = 1,
     ) -> None:
@@ -55,7 +55,7 @@ class Block:
     @cached_property
     def sizes(self) -> Sizes:
         """See `Sizes`; the constant is a feature without stored entries."""
-        d = (self.rows.width if self.by_rows else self.rows.count) + self.constant
+        d = (self.rows.width if self.by_rows else self.rows.count) + bool(self.constant)
         weights = np.ones(self.m) if self.s is None else self.s
         squares = self.rows.norms2() @ weights if self.by_rows else float(self.rows.norms2(weights).sum())
         return Sizes(self.m, d, self.outputs, self.rows.nnz, float(weights.sum()), float(squares))
@@ -70,20 +70,20 @@ class Block:
         stored = np.ascontiguousarray(w[:-1] if self.constant else w)
         t = self.rows.dots(stored, self.threads) if self.by_rows else self.rows.combine(stored, self.threads)
         if self.constant:
-            t += w[-1]
+            t += self.constant * w[-1]
         return t
 
     def adjoint(self, y: FloatArray) -> FloatArray:
         """A'y for y of shape (m, K)."""
         y = np.ascontiguousarray(y)
         u = self.rows.combine(y, self.threads) if self.by_rows else self.rows.dots(y, self.threads)
-        return np.vstack([u, y.sum(axis=0)]) if self.constant else u
+        return np.vstack([u, self.constant * y.sum(axis=0)]) if self.constant else u
 
     def squares(self, h: FloatArray) -> FloatArray:
         """sum_i h_ik a_ij^2 for every feature j and output k."""
         each = self.rows.squares if self.by_rows else self.rows.norms2
         found = np.stack([each(np.ascontiguousarray(column), self.threads) for column in h.T], axis=1)
-        return np.vstack([found, h.sum(axis=0)]) if self.constant else found
+        return np.vstack([found, self.constant**2 * h.sum(axis=0)]) if self.constant else found
 
 
 def _stored(A: Any) -> Literal["rows", "columns"]:
