@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from coordwise.kernels import Terms
 from coordwise.losses import Loss
 from coordwise.rows import Rows
+from coordwise.samples.appended import with_column
 from coordwise.samples.base import Sizes
 from coordwise.validation import FloatArray
 
@@ -50,7 +51,7 @@ class Block:
         self.m, self.outputs = self.b.shape
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "sizes"}
+        return {name: value for name, value in vars(self).items() if name not in ("sizes", "_by_sample")}
 
     @cached_property
     def sizes(self) -> Sizes:
@@ -59,6 +60,16 @@ class Block:
         weights = np.ones(self.m) if self.s is None else self.s
         squares = self.rows.norms2() @ weights if self.by_rows else float(self.rows.norms2(weights).sum())
         return Sizes(self.m, d, self.outputs, self.rows.nnz, float(weights.sum()), float(squares))
+
+    def by_sample(self, column: float = 0.0) -> Rows:
+        """The rows as coordinates of a dual, each with `column` as its last entry unless that is 0.
+
+        Made once for as long as the block lives, unless it is the rows themselves.
+        """
+        known: tuple[float, Rows] | None = vars(self).get("_by_sample")
+        if known is None or known[0] != column:
+            known = self._by_sample = column, _by_sample(self.rows, self.by_rows, column)
+        return known[1]
 
     def terms(self, loss: Loss, k: int | None = None) -> Terms:
         """s_i phi(.; b_i), of one output or of all."""
@@ -84,6 +95,16 @@ class Block:
         each = self.rows.squares if self.by_rows else self.rows.norms2
         found = np.stack([each(np.ascontiguousarray(column), self.threads) for column in h.T], axis=1)
         return np.vstack([found, h.sum(axis=0)]) if self.constant else found
+
+
+def _by_sample(rows: Rows, by_rows: bool, column: float) -> Rows:
+    if not by_rows:
+        rows = rows.turned("rows") if rows.dense is None else Rows(np.ascontiguousarray(rows.dense.T))
+    if column == 0:
+        return rows
+    dense = rows.dense
+    given = sp.csr_array(rows.arrays, shape=(rows.count, rows.width), copy=False) if dense is None else dense
+    return Rows(with_column(given, column))
 
 
 def _stored(A: Any) -> Literal["rows", "columns"]:
