@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from coordwise.choose.machine import CHUNKS
 from coordwise.datasets.folder import Rows
 from coordwise.datasets.sources.arrays import checked_matrix
-from coordwise.samples.base import Kept, Price, Sizes, Visitor, summed
+from coordwise.samples.base import Price, Sizes
 from coordwise.samples.block import Block
+from coordwise.samples.chunks import Chunks
 from coordwise.samples.moved import moved
 from coordwise.samples.source import Targets, Weights
 from coordwise.validation import FloatArray, check_array, check_callable
@@ -159,7 +160,7 @@ class Stream:
         return _InTurn(self, b, s, constant, threads, shift)
 
 
-class _InTurn:
+class _InTurn(Chunks):
     """Blocks that are made of one batch after the other, in the thread that visits them."""
 
     def __init__(
@@ -177,25 +178,16 @@ class _InTurn:
         n, d = stream.shape
         total, norms2 = float(n if s is None else s.sum()), stream._norms2
         squares = float(norms2.sum() if s is None else norms2 @ s)
-        self.sizes = Sizes(n, d + bool(constant), b.shape[1], stream.nnz, total, squares)
+        self._sizes = Sizes(n, d + bool(constant), b.shape[1], stream.nnz, total, squares)
 
-    def visit(
-        self, function: Visitor, *kept: Kept, poll: Callable[[], object] | None = None, **sent: Any
-    ) -> tuple[Kept, list[FloatArray]]:
-        """See `Samples.visit`."""
-        found, sums, begin = [], [], 0
-        for k, rows in enumerate(self.stream):
-            if poll is not None:
-                poll()
+    def _blocks(self) -> Iterator[Block]:
+        begin = 0
+        for rows in self.stream:
             end = begin + rows.X.shape[0]
             X = rows.X if self.shift is None else moved(rows.X, self.shift)
             s = None if self.s is None else self.s[begin:end]
-            block = Block(X, self.b[begin:end], s, constant=self.constant, threads=self.threads)
-            own, small = function(block, *(parts[k] for parts in kept), **sent)
-            found.append(own)
-            sums.append(small)
+            yield Block(X, self.b[begin:end], s, constant=self.constant, threads=self.threads)
             begin = end
-        return tuple(found), summed(sums)
 
 
 def _batches(make_batches: Callable[[], Iterable[Any]]) -> Iterator[tuple[Any, NDArray[Any], FloatArray | None]]:

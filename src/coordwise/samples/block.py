@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from coordwise.fitting.weighted import Gram
 from coordwise.losses import Loss
 from coordwise.rows import Rows
+from coordwise.samples.appended import with_column
 from coordwise.samples.base import Sizes
 from coordwise.validation import FloatArray
 
@@ -55,7 +56,9 @@ class Block:
         self.m, self.outputs = self.b.shape
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name not in ("sizes", "_sparse_rows")}
+        return {
+            name: value for name, value in vars(self).items() if name not in ("sizes", "_sparse_rows", "_by_sample")
+        }
 
     @cached_property
     def sizes(self) -> Sizes:
@@ -64,6 +67,17 @@ class Block:
         weights = np.ones(self.m) if self.s is None else self.s
         squares = self.rows.norms2() @ weights if self.by_rows else float(self.rows.norms2(weights).sum())
         return Sizes(self.m, d, self.outputs, self.rows.nnz, float(weights.sum()), float(squares))
+
+    def by_sample(self, column: float = 0.0) -> Rows:
+        """The rows as coordinates of a dual, each with `column`, or else the constant, as its last entry.
+
+        Made once for as long as the block lives, unless it is the rows themselves.
+        """
+        column = column or float(self.constant)
+        known: tuple[float, Rows] | None = vars(self).get("_by_sample")
+        if known is None or known[0] != column:
+            known = self._by_sample = column, _by_sample(self.rows, self.by_rows, column)
+        return known[1]
 
     def terms(self, loss: Loss, k: int | None = None) -> Any:
         """s_i phi(.; b_i), of one output or of all: `Terms`, or those of a coupled loss."""
@@ -151,6 +165,16 @@ class Block:
             picked = rows.picked(columns, self.threads)
             return sp.csr_array(picked, shape=(self.m, len(columns)), copy=False), None
         return sp.csr_array(rows.arrays, shape=(self.m, rows.width), copy=False), lambda _: rows
+
+
+def _by_sample(rows: Rows, by_rows: bool, column: float) -> Rows:
+    if not by_rows:
+        rows = rows.turned("rows") if rows.dense is None else Rows(np.ascontiguousarray(rows.dense.T))
+    if column == 0:
+        return rows
+    dense = rows.dense
+    given = sp.csr_array(rows.arrays, shape=(rows.count, rows.width), copy=False) if dense is None else dense
+    return Rows(with_column(given, column))
 
 
 def _stored(A: Any) -> Literal["rows", "columns"]:
