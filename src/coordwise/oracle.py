@@ -191,13 +191,14 @@ class Oracle:
         return w, self.visit(0, visits.shifted, scores, by=shift)[0]
 
     def _centred_together(self, w: FloatArray, scores: Kept) -> tuple[FloatArray, Kept]:
-        """The same for a coupled loss, whose intercepts Newton's method finds together."""
-        shift, loss = np.zeros(w.shape[1]), self.problem.loss
+        """The same for a coupled loss, whose intercepts Newton's method finds together; their mean is 0."""
+        shift, loss = np.full(w.shape[1], -w[-1].mean()), self.problem.loss
         for _ in range(STEPS_OF_A_SHIFT):
             slope, bend = self.visit(0, visits.slope_of_shifts, scores, loss=loss, by=shift)[1]
             if np.max(np.abs(slope)) <= 4 * EPS * self.samples.sizes.total:
                 break
             step = np.linalg.lstsq(bend, slope, rcond=1e-12)[0]
+            step -= step.mean()
             limit = np.max(np.abs(step))
             before, shift = shift, shift - step * min(1.0, 2.0 / limit if limit > 0 else 1.0)
             if np.array_equal(before, shift):

@@ -6,4 +6,7 @@ from coordwise.solvers.gram import Gram
 from coordwise.solvers.newton import Newton
 from coordwise.solvers.working_set import WorkingSet
 
-__all__ = ["Gram", "Newton", "NewtonCG", "Solver", "WorkingSet"]
+__all__ = ["SOLVERS", "Gram", "Newton", "NewtonCG", "Solver", "WorkingSet"]
+
+SOLVERS: tuple[Solver, ...] = (Gram(), Newton(), NewtonCG(), NewtonCG("part"), WorkingSet())
+"""For `coordwise.drive.drive`, which chooses among those that apply, by what they forecast."""
