@@ -390,6 +390,9 @@ def test_a_part_for_preconditioning_takes_fewer_visits_where_features_depend_on_
         assert oracle.blocks == 4
     assert work["newton_cg_part"] < work["newton_cg"] / 2
     assert NewtonCG("part").forecast(oracle, 10).rounds < NewtonCG().forecast(oracle, 10).rounds
+    whole = drive(Oracle(Memory(Block(A, b)), Problem(get_loss("logistic"), 1e-4)), SOLVERS, 1e-6)
+    assert whole.converged
+    assert "newton_cg_part" not in whole.solvers  # of one block it is the whole Hessian
 
 
 def test_forecasts_count_what_direct_solvers_do():

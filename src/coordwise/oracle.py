@@ -91,7 +91,7 @@ class Oracle:
     problem: Problem
     poll: Callable[[], object] | None = None
     work: Work = field(default_factory=Work)
-    blocks: int = 1  # of the last visit
+    blocks: int = 0  # of samples, as far as the last visit tells
 
     def visit(
         self, products: int, function: Callable[..., Any], *kept: Kept, **sent: Any
