@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from test_oracle import CUTS, SMOOTH, data, samples_of
 
 import coordwise as cw
+from coordwise import datasets
 from coordwise.coupled import OneHot, Softmax
 from coordwise.drive import drive
 from coordwise.fitting.fit import fit
@@ -286,6 +287,28 @@ def test_softmax(l1, l2, storage, intercept):
     assert ran == (2 if l1 == 0 else 1)
 
 
+def test_softmax_with_a_class_without_weight():
+    A, codes, hot, s = classes()
+    for h, weight in ((np.column_stack([hot, np.zeros(240)]), s), (hot, s * (codes != 2))):
+        oracle = Oracle(samples_of(A, h, weight, True, True), Problem(Softmax(), 0.01, True))
+        found = drive(oracle, [NewtonCG()], 1e-8)
+        assert found.converged
+        assert found.work.rounds < 250
+        used = weight > 0
+        kept = np.flatnonzero(weight @ h)
+        other = multinomial(
+            A[used],
+            codes[used] - (codes[used] > 2) * (len(kept) < 4),
+            len(kept),
+            0.01,
+            weight[used],
+            intercept=True,
+            tol=1e-11,
+            most=1000,
+        )
+        assert found.value[0] == pytest.approx(other.value[0], rel=1e-7)
+
+
 def test_softmax_hessians_are_those_of_finite_differences():
     A, _, hot, s = classes("dense")
     oracle = Oracle(Memory(Block(A, hot, s)), Problem(Softmax(), 0.3))
@@ -393,6 +416,19 @@ def test_a_part_for_preconditioning_takes_fewer_visits_where_features_depend_on_
     whole = drive(Oracle(Memory(Block(A, b)), Problem(get_loss("logistic"), 1e-4)), SOLVERS, 1e-6)
     assert whole.converged
     assert "newton_cg_part" not in whole.solvers  # of one block it is the whole Hessian
+
+
+def test_a_folder_on_disk_is_as_good_as_memory(tmp_path):
+    A, codes, hot, s = classes()
+    folder = datasets.convert(A, tmp_path / "folder", target=codes.astype(float), weight=s, chunk_bytes=4000)
+    assert len(folder) > 2
+    for l1 in (0.0, 0.01):
+        problem = Problem(Softmax(), 0.01, True, l1)
+        found = drive(Oracle(folder.samples(OneHot((0, 1, 2, 3)), constant=True), problem), SOLVERS, 1e-8)
+        other = drive(Oracle(samples_of(A, hot, s, True, False), problem), SOLVERS, 1e-8)
+        assert found.converged
+        assert other.converged
+        np.testing.assert_allclose(found.value, other.value, rtol=2e-8)
 
 
 def test_forecasts_count_what_direct_solvers_do():

@@ -193,14 +193,17 @@ class Oracle:
     def _centred_together(self, w: FloatArray, scores: Kept) -> tuple[FloatArray, Kept]:
         """The same for a coupled loss, whose intercepts Newton's method finds together; their mean is 0."""
         shift, loss = np.full(w.shape[1], -w[-1].mean()), self.problem.loss
+        small = EPS * self.samples.sizes.total
         for _ in range(STEPS_OF_A_SHIFT):
-            slope, bend = self.visit(0, visits.slope_of_shifts, scores, loss=loss, by=shift)[1]
-            if np.max(np.abs(slope)) <= 4 * EPS * self.samples.sizes.total:
+            slope, bend, of_class = self.visit(0, visits.slope_of_shifts, scores, loss=loss, by=shift)[1]
+            if np.max(np.abs(slope)) <= 4 * small:
                 break
             step = np.linalg.lstsq(bend, slope, rcond=1e-12)[0]
-            step -= step.mean()
             limit = np.max(np.abs(step))
-            before, shift = shift, shift - step * min(1.0, 2.0 / limit if limit > 0 else 1.0)
+            step *= min(1.0, 2.0 / limit if limit > 0 else 1.0)
+            gone = (of_class == 0) & (slope > small)  # a class without weight, whose slope falls as exp(its intercept)
+            step[gone] = np.log(slope[gone] / small)
+            before, shift = shift, shift - (step - step.mean())
             if np.array_equal(before, shift):
                 break
         if not shift.any():

@@ -199,12 +199,12 @@ def formed_here(block: Block, h: FloatArray | None, *, k: int) -> Visited:
 
 
 def slope_of_shifts(block: Block, t: FloatArray, *, loss: Loss, by: FloatArray) -> Visited:
-    """Sums of the derivatives and of the Hessians of coupled losses at t + by."""
+    """Sums of the derivatives and of the Hessians of coupled losses at t + by, and of the targets."""
     terms = block.terms(loss)
     there = t + by
     q = terms.probabilities(there)
     s = np.ones(block.m) if block.s is None else block.s
-    return None, [terms.derivative(there).sum(axis=0), np.diag(s @ q) - (q * s[:, None]).T @ q]
+    return None, [terms.derivative(there).sum(axis=0), np.diag(s @ q) - (q * s[:, None]).T @ q, s @ block.b]
 
 
 def scaled(block: Block, y: FloatArray, *, loss: Loss, by: FloatArray) -> Visited:
