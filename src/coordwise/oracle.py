@@ -165,10 +165,11 @@ class Oracle:
         """
         shift = np.zeros(w.shape[1])
         low, high = np.full(w.shape[1], -np.inf), np.full(w.shape[1], np.inf)
-        size = self.visit(0, visits.size_of_slopes, scores, loss=self.problem.loss)[1][0]
+        slope, bend, size = self.visit(0, visits.slope_and_size, scores, loss=self.problem.loss)[1]
         reach = np.maximum(1.0, np.abs(w[-1]))
-        for _ in range(STEPS_OF_A_SHIFT):
-            slope, bend = self.visit(0, visits.slope_of_shift, scores, loss=self.problem.loss, by=shift)[1]
+        for taken in range(STEPS_OF_A_SHIFT):
+            if taken:
+                slope, bend = self.visit(0, visits.slope_of_shift, scores, loss=self.problem.loss, by=shift)[1]
             open_ones = np.isfinite(slope) & (np.abs(slope) > EPS * (size + bend * np.abs(w[-1] + shift)))
             if not open_ones.any():
                 break

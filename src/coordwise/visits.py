@@ -31,7 +31,7 @@ __all__ = [
     "scaled",
     "second_moments",
     "shifted",
-    "size_of_slopes",
+    "slope_and_size",
     "slope_of_shift",
     "slope_of_shifts",
     "times",
@@ -86,11 +86,12 @@ def shifted(block: Block, t: FloatArray, *, by: FloatArray) -> Visited:
     return t + by, []
 
 
-def size_of_slopes(block: Block, t: FloatArray, *, loss: Loss) -> Visited:
-    """The sum of the moduli of the derivatives of the losses at t, or of what they are differences of."""
+def slope_and_size(block: Block, t: FloatArray, *, loss: Loss) -> Visited:
+    """`slope_of_shift` at t, and the sum of the moduli of the derivatives, or of what they are differences of."""
     terms = block.terms(loss)
     h = terms.second_derivative(t)
-    return None, [(np.abs(terms.derivative(t)) + h * (np.abs(t) + np.abs(block.b))).sum(axis=0)]
+    size = (np.abs(terms.derivative(t)) + h * (np.abs(t) + np.abs(block.b))).sum(axis=0)
+    return None, [*slope_of_shift(block, t, loss=loss, by=np.zeros(block.outputs))[1], size]
 
 
 def slope_of_shift(block: Block, t: FloatArray, *, loss: Loss, by: FloatArray) -> Visited:
