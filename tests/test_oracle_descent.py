@@ -15,10 +15,11 @@ from coordwise.losses import LOSSES, get_loss
 from coordwise.oracle import Oracle, Problem
 from coordwise.results import Status
 from coordwise.samples import Block, Chunks, InOrder, Memory
-from coordwise.solvers import Descent
+from coordwise.solvers import Descent, NewtonCG
 from coordwise.solvers.local import Statement, balanced, descended, passed, sizes_of, swept
 
 KINKS = sorted(name for name in LOSSES if get_loss(name).gamma == 0)
+BOTH = (NewtonCG(), Descent())
 n, d = 120, 9
 CUTS = {
     1: (0, n),
@@ -293,6 +294,20 @@ def test_few_samples_at_a_time_and_a_start_get_there_too():
         warm = drive(oracle, [Descent()], 1e-3, start=whole.w, limits=Limits(passes=5000))
         assert warm.converged
         checked("hinge", A, b, s, True, warm, 1e-3, 0.1)
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_the_choice_among_solvers_takes_it_for_losses_with_kinks(apart):
+    for loss in ("hinge", "quantile"):
+        A, b, s = data(loss)
+        found = drive(Oracle(samples_of(A, b, s, True, 4, apart), Problem(get_loss(loss), 1.0, True)), BOTH, 1e-4)
+        assert found.converged
+        assert found.solvers == ("descent",)
+    A, b, s = data("logistic")
+    found = drive(Oracle(samples_of(A, b, s, True, 4, apart), Problem(get_loss("logistic"), 1e-3, True)), BOTH, 1e-8)
+    assert found.converged
+    assert "newton_cg" in found.solvers
+    checked("logistic", A, b, s, True, found, 1e-8, 1e-3)
 
 
 def test_balanced_dual_variables_add_up_to_zero_inside_of_their_domain():
