@@ -20,6 +20,7 @@ from coordwise.datasets import manifest, mapped
 from coordwise.losses import get_loss
 from coordwise.oracle import Oracle, Problem
 from coordwise.samples import Block, Memory
+from coordwise.samples.base import RowsLost
 from coordwise.solvers import NewtonCG
 
 
@@ -336,7 +337,7 @@ def test_a_file_that_was_changed(role, made):
         folder.chunk(2)
     with pytest.raises(ValueError, match=refusal):
         folder.check()
-    with pytest.raises(ValueError, match=refusal):  # by the thread that reads ahead
+    with pytest.raises(RowsLost, match=refusal):  # by the thread that reads ahead
         Oracle(folder.samples(), Problem(get_loss("logistic"), 1.0)).at(np.zeros((30, 1)))
 
 

@@ -13,9 +13,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from coordwise.losses import Loss
+from coordwise.samples.moved import moved
 from coordwise.validation import FloatArray
 
-__all__ = ["Offsets", "near_zero"]
+__all__ = ["FAR", "Offsets", "near_zero", "shift_of"]
 
 FAR = 64.0  # |mean| over spread: squares lose a relative FAR^2 eps = 9e-13, more than the finest tolerances allow
 ROWS = 256  # that tell where features lie
@@ -59,33 +60,25 @@ def near_zero(X: Any, targets: FloatArray, weights: FloatArray | None, loss: Los
         level = np.average(targets, axis=0, weights=weights) if squared else np.median(used, axis=0)
         level = np.where(np.all(targets == targets[:1], axis=0), targets[0], level)  # without the rounding of sums
         targets = targets - level
-    X, shift = _moved(X)
-    return X, targets, Offsets(shift, level)
+    shift = shift_of(X)
+    return X if shift is None else moved(X, shift), targets, Offsets(shift, level)
 
 
-def _moved(X: Any) -> tuple[Any, FloatArray | None]:
-    """X with its far columns moved, and by how much; None if there are none."""
+def shift_of(X: Any) -> FloatArray | None:
+    """How much to take off the columns of X that lie far from 0, and 0 for the others; None if there are none."""
     which, some = _candidates(X)
     if not len(which):
-        return X, None
+        return None
     means, spreads = some.mean(axis=0), some.std(axis=0)
     usual = float(np.median(spreads[spreads > 0])) if np.any(spreads > 0) else np.inf
     spreads[spreads == 0] = usual  # constant features matter where they are far larger than others
     far = np.flatnonzero(np.abs(means) > FAR * spreads)
     if not len(far):
-        return X, None
+        return None
     nearest = np.argmin(np.abs(some[:, far] - means[far]), axis=0)
     shift = np.zeros(X.shape[1])
     shift[which[far]] = some[nearest, far]
-    by = shift.astype(X.dtype)
-    if not sp.issparse(X):
-        return X - by, shift
-    columns = sp.csc_array(X)
-    near = np.ones(X.shape[1], X.dtype)
-    near[which[far]] = 0
-    moved = sp.csc_array(columns[:, which[far]].toarray() - by[which[far]])
-    place = sp.csr_array((np.ones(len(far), X.dtype), (np.arange(len(far)), which[far])), shape=(len(far), X.shape[1]))
-    return (columns @ sp.diags_array(near) + moved @ place).asformat(X.format), shift
+    return shift
 
 
 def _candidates(X: Any) -> tuple[Any, FloatArray]:
