@@ -24,6 +24,7 @@ __all__ = [
     "shifted",
     "size_of_slopes",
     "slope_of_shift",
+    "slopes_of_shifts",
     "times",
     "value",
     "zeros",
@@ -87,6 +88,12 @@ def slope_of_shift(block: Block, t: FloatArray, *, loss: Loss, by: FloatArray) -
     ]
     slopes, curvatures = (np.array(column) for column in zip(*found, strict=True))
     return None, [slopes, curvatures]
+
+
+def slopes_of_shifts(block: Block, t: FloatArray, *, loss: Loss, by: FloatArray) -> Visited:
+    """Sums of the derivatives of the losses at t + by[j], for every j."""
+    terms = block.terms(loss)
+    return None, [np.stack([terms.derivative(t + shift).sum(axis=0) for shift in by])]
 
 
 def bent(block: Block, t: FloatArray, *, loss: Loss) -> Visited:
