@@ -351,3 +351,24 @@ def test_where_it_does_not_apply_and_what_it_forecasts():
     assert here.bytes == 0 < there.bytes
     weaker = Descent().forecast(Oracle(Apart(oracle.samples), Problem(get_loss("hinge"), 0.01)), 5.0)
     assert weaker.rounds > there.rounds
+
+
+@pytest.mark.parametrize("apart", [False, True])
+@pytest.mark.parametrize("loss", KINKS)
+def test_the_best_intercept_of_a_loss_with_kinks_takes_few_visits(loss, apart):
+    A, b, s = data(loss, outputs=2, weighted=True)
+    b = b if get_loss(loss).classification else b * [1e-6, 1e6] + [0.0, 1e7]
+    oracle = Oracle(samples_of(A, b, s, True, 4, apart), Problem(get_loss(loss), 1.0, True))
+    model = LinearModel(cw.ERM(A, b, loss, lam=1.0, sample_weight=s), True)
+    for w in (np.zeros((d + 1, 2)), np.random.default_rng(3).standard_normal((d + 1, 2))):
+        before = oracle.work.rounds
+        found = oracle.at(w)
+        assert oracle.work.rounds - before <= 25
+        t = model.scores(w[:-1], w[-1])
+        best = model.value(w[:-1], t + model.best_intercept(t))
+        np.testing.assert_allclose(found.value, best, rtol=1e-12)
+        np.testing.assert_array_equal(found.w[:-1], w[:-1])
+    ones = np.ones((n, 1))
+    if get_loss(loss).classification:  # no label of the other class holds it back
+        alone = Oracle(Memory(Block(A, ones, constant=True)), oracle.problem).at(np.zeros((d + 1, 1)))
+        assert alone.value == 0
