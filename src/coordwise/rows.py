@@ -40,6 +40,9 @@ class Rows(Matrix):
         What to call `A` in errors.
     threads : int
         For the checks.
+    finite : bool
+        Whether the entries are known to be finite and in range, as those of a data folder are, so that nothing has to
+        read them.
 
     Attributes
     ----------
@@ -68,7 +71,13 @@ class Rows(Matrix):
     """
 
     def __init__(
-        self, A: Any, by: Literal["rows", "columns"] = "rows", *, argument: str = "A", threads: int = 1
+        self,
+        A: Any,
+        by: Literal["rows", "columns"] = "rows",
+        *,
+        argument: str = "A",
+        threads: int = 1,
+        finite: bool = False,
     ) -> None:
         reasons: list[str] = []
         if sp.issparse(A):
@@ -83,8 +92,9 @@ class Rows(Matrix):
             values = _dense(A, by, argument, reasons)
             super().__init__(values)
             kind = f"dense {by}, {values.dtype}"
-        self._norms2 = self._computed_norms2(threads)
-        _check_finite(values, self._norms2, self.width, argument)
+        if not finite:
+            self._norms2 = self._computed_norms2(threads)
+            _check_finite(values, self._norms2, self.width, argument)
         self.nnz = int(values.size)
         self._note(kind, reasons)
 
@@ -110,10 +120,14 @@ class Rows(Matrix):
         return self._arrays[0] if self._sparse_width is None else None
 
     def norms2(self, weights: FloatArray | None = None, threads: int = 1) -> FloatArray:
-        """sum_j weights_j b_ij^2 for every i; without weights they are known from the check."""
+        """sum_j weights_j b_ij^2 for every i; without weights they are computed once, by the check if there was one."""
         if weights is not None:
             return super().norms2(weights, threads)
         return self._norms2.copy()
+
+    @cached_property
+    def _norms2(self) -> FloatArray:
+        return self._computed_norms2(1)
 
     def _computed_norms2(self, threads: int) -> FloatArray:
         dense = self.dense

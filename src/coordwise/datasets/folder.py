@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from coordwise.datasets.manifest import Chunk, read
-from coordwise.datasets.mapped import Watch, forget_file, give_back, memory_size
+from coordwise.datasets.mapped import Watch, forget_file, give_back, memory_size, touch
 from coordwise.samples import Block, Chunks
 from coordwise.samples.base import RowsLost, Sizes
 from coordwise.samples.block import Rowless
@@ -312,7 +312,7 @@ class Folder:
 
 @dataclass(frozen=True)
 class _Load:
-    """Maps a chunk and makes a block of it, which reads all of it."""
+    """Maps a chunk, reads all of it, and makes a block of it. Its entries were checked when they were written."""
 
     folder: Folder
     k: int
@@ -331,7 +331,8 @@ class _Load:
             raise RowsLost(f"{error}") from error
         X = rows.X if self.shift is None else moved(rows.X, self.shift)
         s = rows.s if self.weights is None else self.weights_of(rows.y, rows.s)
-        return Block(X, self.targets_of(rows.y), s, constant=self.constant, threads=self.threads)
+        touch(rows.X)
+        return Block(X, self.targets_of(rows.y), s, constant=self.constant, threads=self.threads, finite=True)
 
     def rowless(self) -> Rowless:
         """The block without its rows, which stay on the disk."""

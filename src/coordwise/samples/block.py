@@ -38,6 +38,8 @@ class Block:
         A as it has been prepared already, and whether it is by rows.
     threads : int
         For products and sums.
+    finite : bool
+        Whether the entries of A are known to be finite (`coordwise.rows.Rows`).
     """
 
     def __init__(
@@ -49,10 +51,13 @@ class Block:
         constant: bool | float = False,
         rows: tuple[Rows, bool] | None = None,
         threads: int = 1,
+        finite: bool = False,
     ) -> None:
         self.b, self.s, self.constant, self.threads = np.ascontiguousarray(b), s, constant, threads
-        stored = _stored(A)
-        self.rows, self.by_rows = (Rows(A, stored, threads=threads), stored == "rows") if rows is None else rows
+        if rows is None:
+            stored = _stored(A)
+            rows = Rows(A, stored, threads=threads, finite=finite), stored == "rows"
+        self.rows, self.by_rows = rows
         self.m, self.outputs = self.b.shape
 
     def __getstate__(self) -> dict[str, Any]:
