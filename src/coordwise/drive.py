@@ -177,7 +177,8 @@ class _Trace:
         """One more candidate. Until dual variables are good, what P has fallen counts all the same."""
         self._better(found.w, found.value)
         bound = found.value - found.gap
-        for k in np.flatnonzero((bound > self.dual) | (found.gap < self.least)):
+        as_good = (bound >= self.dual - EPS * found.value) & (found.gap < self.least)
+        for k in np.flatnonzero((bound > self.dual) | as_good):
             self.duals[k] = found.y, int(k)
         self.dual, self.least = np.fmax(self.dual, bound), np.fmin(self.least, found.gap)
         self._note(solver)
