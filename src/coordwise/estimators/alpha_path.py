@@ -12,6 +12,7 @@ from sklearn.utils import check_scalar
 from sklearn.utils.validation import check_X_y
 
 from coordwise.estimators.base import Data, weights_of
+from coordwise.estimators.elsewhere import refuse_source
 from coordwise.estimators.regressor import Regressor
 from coordwise.fitting.model import LinearModel
 from coordwise.fitting.path import Point, points, values_of
@@ -83,6 +84,7 @@ class Penalised(Regressor):
             On Ctrl-C, with the path so far as its `result`.
         """
         self._validate_params()
+        refuse_source(X, f"{type(self).__name__}.path", "fit for each alpha, with warm_start=True where there is one")
         X, y = check_X_y(X, y, accept_sparse=["csr", "csc"], dtype=[np.float64, np.float32], y_numeric=True)
         weights = weights_of(sample_weight, X)
         total = float(len(y) if weights is None else weights.sum())

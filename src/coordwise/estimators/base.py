@@ -25,11 +25,12 @@ from coordwise.fitting.fit import Fit, fit
 from coordwise.fitting.model import Candidate, LinearModel
 from coordwise.fitting.offsets import Offsets, near_zero
 from coordwise.fitting.strategies import STRATEGIES
-from coordwise.interrupts import Interrupted
+from coordwise.interrupts import Failed, Interrupted
 from coordwise.losses import Loss
 from coordwise.methods import ACDM, NUACDM, RCDM, ACDMns, Method, NUACDMns, get_method
 from coordwise.penalties import ElasticNet
 from coordwise.results import Status
+from coordwise.solvers import SOLVERS
 from coordwise.validation import FloatArray
 
 __all__ = [
@@ -53,7 +54,7 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "random_state": ["random_state"],
     "method": [str, Method],
     "beta": [Interval(numbers.Real, 0, 1, closed="both"), None],
-    "strategy": [StrOptions(set(STRATEGIES))],
+    "strategy": [StrOptions({*STRATEGIES, *(solver.name for solver in SOLVERS)})],
     "time_limit": [Interval(numbers.Real, 0, None, closed="left"), None],
     "verbose": ["verbose"],
     "callbacks": ["array-like", callable, None],
@@ -167,11 +168,7 @@ class Linear(callback_support(), BaseEstimator):  # type: ignore[misc]
 
     def _report(self, fits: list[Fit], interrupted: bool) -> None:
         """Set what a fit leaves behind, and warn if it did not converge; raise what Ctrl-C has to raise."""
-        gaps = np.concatenate([found.gap for found in fits])
-        self.dual_gap_ = float(gaps[0]) if len(gaps) == 1 else gaps
-        self.passes_ = float(sum(found.passes for found in fits))
-        self.strategy_ = fits[0].strategy
-        self.result_ = fits[0] if len(fits) == 1 else fits
+        gaps = self._certify(fits)
         if interrupted:
             raise Interrupted.at(self.result_, "duality gap", gaps, f"{self.passes_:.1f} passes")
         bad = [found for found in fits if not found.converged]
@@ -191,6 +188,15 @@ class Linear(callback_support(), BaseEstimator):  # type: ignore[misc]
                 f"{type(self).__name__} stopped before it converged ({bad[0].status.value}): {reached}",
                 ConvergenceWarning,
             )
+
+    def _certify(self, fits: list[Fit]) -> FloatArray:
+        """Set the gaps of a fit and what it took; returns the gaps."""
+        gaps = np.concatenate([found.gap for found in fits])
+        self.dual_gap_ = float(gaps[0]) if len(gaps) == 1 else gaps
+        self.passes_ = float(sum(found.passes for found in fits))
+        self.strategy_ = fits[0].strategy
+        self.result_ = fits[0] if len(fits) == 1 else fits
+        return gaps
 
     def _start(self, shape: tuple[int, int], n: int, offsets: Offsets) -> Candidate | None:
         """The last solution, for a warm start on data of the same shape from which `offsets` were taken."""
@@ -222,12 +228,17 @@ def nothing(shape: tuple[int, int], outputs: int, status: Status) -> Fit:
 
 
 def one_by_one(fits: Iterable[Fit], count: int, none: Fit) -> list[Fit]:
-    """So many fits as they come. After Ctrl-C the result of `Interrupted` are as many, `none` for those not begun."""
+    """So many fits as they come. The result of `Interrupted` or `Failed` are as many, `none` for those not begun."""
     found: list[Fit] = []
     try:
         for one in fits:
             found.append(one)  # those so far stay, whatever comes
         return found
+    except Failed as lost:
+        if not found and lost.result is None:
+            raise
+        found.append(none if lost.result is None else lost.result)
+        raise Failed(str(lost), found + [none] * (count - len(found))) from lost.__cause__
     except KeyboardInterrupt as stop:
         if isinstance(stop, Interrupted):
             found.append(stop.result)

@@ -13,6 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from coordwise.estimators.base import Linear, narrowed, nothing, weights_of, with_callbacks
+from coordwise.estimators.elsewhere import Labels, Sourced, classes_elsewhere, scores
 from coordwise.estimators.multilabel import Multilabel, labels_of, several_labels
 from coordwise.estimators.progress import Watch
 from coordwise.fitting.fit import Fit
@@ -20,6 +21,7 @@ from coordwise.fitting.offsets import Offsets
 from coordwise.losses import Logistic, Loss
 from coordwise.penalties import ElasticNet as Penalty
 from coordwise.results import Status
+from coordwise.samples.source import Source, is_source
 from coordwise.validation import FloatArray
 
 __all__ = ["Classifier", "outputs_of", "signs_of"]
@@ -27,7 +29,7 @@ __all__ = ["Classifier", "outputs_of", "signs_of"]
 LARGE = 2.0**63  # beyond the integers
 
 
-class Classifier(LinearClassifierMixin, SparseCoefMixin, ClassifierMixin, Linear):
+class Classifier(Sourced, LinearClassifierMixin, SparseCoefMixin, ClassifierMixin, Linear):
     """A linear classifier: one binary problem per class (one for two classes), all of them at once."""
 
     def _loss(self) -> Loss:
@@ -38,14 +40,15 @@ class Classifier(LinearClassifierMixin, SparseCoefMixin, ClassifierMixin, Linear
 
     @_fit_context(prefer_skip_nested_validation=True)
     @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Fit the model.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features), or source
+            Such as a `coordwise.datasets.Folder`, whose samples are read from the disk, pass after pass.
         y : array-like of shape (n_samples,)
-            Classes.
+            Classes; None for those that a source has.
         sample_weight : float or array-like of shape (n_samples,), default=None
 
         Returns
@@ -56,6 +59,8 @@ class Classifier(LinearClassifierMixin, SparseCoefMixin, ClassifierMixin, Linear
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, **routed: Any) -> Any:
         """Check, solve, report; `routed` is what `_fit_classes` may need besides."""
+        if is_source(X):
+            return self._fit_source(X, y, sample_weight)
         several = isinstance(self, Multilabel) and several_labels(y)
         X, y = validate_data(
             self, X, y, accept_sparse=["csr", "csc"], dtype=[np.float64, np.float32], multi_output=several
@@ -70,6 +75,12 @@ class Classifier(LinearClassifierMixin, SparseCoefMixin, ClassifierMixin, Linear
                 lambda: nothing(X.shape, outputs, Status.INTERRUPTED),
             )
         fits = [replace(found, c=offsets.restored(found.w, found.c)) for found in fits]
+        self._set(fits, kind)
+        self._report(fits, interrupted)
+        return self
+
+    def _set(self, fits: list[Fit], kind: Any) -> None:
+        """The attributes of a model."""
         if len(fits) == 1:
             self._keep(fits[0])
         coef = np.concatenate([found.w.T for found in fits])
@@ -77,8 +88,50 @@ class Classifier(LinearClassifierMixin, SparseCoefMixin, ClassifierMixin, Linear
         self.coef_ = narrowed(coef, kind)
         self.intercept_ = narrowed(intercept, kind) if self.fit_intercept else np.zeros(len(coef), kind)
         self.n_iter_ = self._iterations(fits)
-        self._report(fits, interrupted)
+
+    def _fit_source(self, X: Any, y: Any, sample_weight: Any) -> Any:
+        """Fit samples that are elsewhere."""
+        source, self.classes_, labels = classes_elsewhere(self, X, y, sample_weight)
+        outputs = labels.outputs
+        with self._watching(source, None) as watch:
+            fits, interrupted, lost = self._attempt_source(
+                lambda: self._solve_source(source, labels, watch), (source.shape[1], outputs)
+            )
+        self._set(fits, source.dtype)
+        self._end_source(source, fits, interrupted, lost)
         return self
+
+    def _solve_source(self, source: Source, labels: Labels, watch: Watch) -> list[Fit]:
+        """One fit of all classes at once, of samples that are elsewhere."""
+        data = self._data(source, labels.signs, labels.weights(self._class_weights_elsewhere(labels)))
+        return [self._fit_data(data, self._loss(), self._penalty, labels.outputs, watch)]
+
+    def _class_weights_elsewhere(self, labels: Labels) -> FloatArray | None:
+        """One weight per class, or None; see `_class_weights`."""
+        if self.class_weight is None:
+            return None
+        if labels.several:
+            raise ValueError(
+                "class_weight with several labels per sample needs the samples in memory; for samples that are "
+                "elsewhere leave it out, or fit one label at a time."
+            )
+        if self.class_weight == "balanced":
+            sums = labels.sums if self._balanced_by_weight else labels.counts()
+            return np.divide(sums.sum(), len(sums) * sums, out=np.zeros_like(sums), where=sums > 0)
+        return np.asarray(compute_class_weight(self.class_weight, classes=self.classes_, y=self.classes_), np.float64)
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Confidence scores: of classes_[1] for two classes, else a column for every class or label.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features), or source
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+        """
+        return scores(self, X) if is_source(X) else super().decision_function(X)
 
     def _classes(self, y: Any) -> Any:
         """Set classes_, and return the position in it of every label, or which labels every sample has."""

@@ -79,6 +79,14 @@ class CrossValidated:
             router.add(scorer=scorer, method_mapping=mapping)
         return router
 
+    def _fit_source(self, X: Any, y: Any, sample_weight: Any) -> Any:
+        """Folds are taken out of samples in memory."""
+        name = type(self).__name__
+        raise TypeError(
+            f"{name} needs the samples in memory, as arrays X and y. For samples that are elsewhere fit "
+            f"{name.removesuffix('CV')} for each parameter, and compare the scores of a second source."
+        )
+
     def _routed(self, sample_weight: Any, params: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any] | None]:
         """Parameters of the splitter, and those of the scorer (None without routing: weights, if it takes them)."""
         _raise_for_params(params, self, "fit")

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, check_X_y
 
 from coordwise.estimators.base import CONSTRAINTS, method_of, weights_of
 from coordwise.estimators.classifier import Classifier
+from coordwise.estimators.elsewhere import refuse_source
 from coordwise.estimators.logistic_path import PathOverC, grid_of, over_C
 from coordwise.estimators.progress import Watch
 from coordwise.fitting.fit import Fit
@@ -177,6 +178,7 @@ class LogisticRegression(Classifier):
             On Ctrl-C, with the path so far as its `result`.
         """
         self._validate_params()
+        refuse_source(X, "LogisticRegression.path", "fit for each C, with warm_start=True")
         X, y = check_X_y(X, y, accept_sparse=["csr", "csc"], dtype=[np.float64, np.float32])
         one = clone(self)
         codes = one._classes(y)

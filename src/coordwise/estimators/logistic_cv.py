@@ -179,7 +179,7 @@ of shape (n_folds, n_l1_ratios, n_cs, n_classes, n_dof)
         split, score = self._routed(sample_weight, params)
         return self._fit(X, y, sample_weight, split=split, score=score)
 
-    def score(self, X: Any, y: Any, *, sample_weight: Any = None, **params: Any) -> float:
+    def score(self, X: Any, y: Any, *, sample_weight: Any = None, **params: Any) -> float:  # type: ignore[override]
         """The score by `scoring`.
 
         Parameters

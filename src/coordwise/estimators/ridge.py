@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,13 +15,15 @@ from coordwise.estimators.alpha_path import Penalised, checked
 from coordwise.estimators.base import CONSTRAINTS, joined, narrowed, nothing, one_by_one, weights_of
 from coordwise.estimators.batches import MOST_FEATURES, Batches
 from coordwise.estimators.classifier import Classifier
+from coordwise.estimators.elsewhere import refuse_source
 from coordwise.estimators.multilabel import Multilabel
 from coordwise.estimators.progress import Watch
+from coordwise.fitting.elsewhere import Elsewhere, unfitted
 from coordwise.fitting.fit import Fit
 from coordwise.fitting.model import Candidate
 from coordwise.fitting.offsets import Offsets
 from coordwise.fitting.unpenalised import penalty_of
-from coordwise.interrupts import Interrupted
+from coordwise.interrupts import Failed, Interrupted
 from coordwise.losses import Loss, Squared
 from coordwise.penalties import ElasticNet as Penalty
 from coordwise.results import Status
@@ -123,6 +126,25 @@ class Ridge(Penalised):
         except Interrupted as stop:
             raise Interrupted(str(stop), joined(stop.result)) from None
 
+    def _solve_source(self, data: Elsewhere, outputs: int, watch: Watch) -> Fit:
+        """See `_solve`."""
+        self.__dict__.pop("_batches", None)
+        alphas = self._alphas(outputs)
+
+        def one(k: int, some: Elsewhere, count: int) -> Fit:
+            if k > 0 and watch.left() == 0:
+                return unfitted((data.source.shape[1], 1), Status.TIME_LIMIT)
+            return self._fit_data(some, self._loss(), partial(self._l2, float(alphas[k])), count, watch)
+
+        if np.all(alphas == alphas[0]):
+            return one(0, data, outputs)
+        each = (one(k, data.column(k), 1) for k in range(outputs))
+        try:
+            return joined(one_by_one(each, outputs, unfitted((data.source.shape[1], 1), Status.INTERRUPTED)))
+        except (Interrupted, Failed) as stop:
+            left = None if stop.result is None else joined(stop.result)
+            raise type(stop)(str(stop), left) from stop.__cause__
+
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Take in one more batch of samples: afterwards the model is that of all batches since the last `fit`, exactly.
@@ -145,6 +167,7 @@ class Ridge(Penalised):
         ValueError
             Also for ``positive=True`` and for more than 10,000 features, which need the samples themselves: use `fit`.
         """
+        refuse_source(X, "Ridge.partial_fit", "use fit")
         before: Batches | None = getattr(self, "_batches", None)
         if self.positive:
             raise ValueError("partial_fit does not take positive=True, which needs the samples themselves; use fit.")

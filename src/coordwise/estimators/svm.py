@@ -10,13 +10,16 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from coordwise.estimators.base import CONSTRAINTS, nothing, one_by_one
 from coordwise.estimators.classifier import Classifier
+from coordwise.estimators.elsewhere import Labels, OneAgainstAll
 from coordwise.estimators.progress import Watch
 from coordwise.estimators.regressor import Regressor
+from coordwise.fitting.elsewhere import unfitted
 from coordwise.fitting.fit import Fit
 from coordwise.fitting.offsets import Offsets
 from coordwise.losses import EpsilonInsensitive, Hinge, Loss, SquaredEpsilonInsensitive, SquaredHinge
 from coordwise.penalties import ElasticNet as Penalty
 from coordwise.results import Status
+from coordwise.samples.source import Source
 from coordwise.validation import FloatArray
 
 __all__ = ["LinearSVC", "LinearSVR"]
@@ -112,11 +115,7 @@ class LinearSVC(Classifier):
     def _fit_classes(
         self, X: Any, y: Any, codes: Any, offsets: Offsets, weights: FloatArray | None, watch: Watch
     ) -> list[Fit]:
-        if self.penalty == "l1" and self.loss == "hinge":
-            raise ValueError(
-                "Unsupported set of arguments: The combination of penalty='l1' and loss='hinge' is not supported. Use "
-                "loss='squared_hinge'."
-            )
+        self._refuse_l1_of_hinge()
         if self.class_weight is None or len(self.classes_) == 2:
             return super()._fit_classes(X, y, codes, offsets, weights, watch)
         given = self._class_weights(y, weights)[codes]
@@ -130,6 +129,29 @@ class LinearSVC(Classifier):
 
         count = len(self.classes_)
         return one_by_one(map(against_the_rest, range(count)), count, nothing(X.shape, 1, Status.INTERRUPTED))
+
+    def _solve_source(self, source: Source, labels: Labels, watch: Watch) -> list[Fit]:
+        self._refuse_l1_of_hinge()
+        given = self._class_weights_elsewhere(labels)
+        if given is None or len(labels.values) == 2:
+            return super()._solve_source(source, labels, watch)
+        d, count = source.shape[1], len(labels.values)
+
+        def against_the_rest(k: int) -> Fit:
+            if k > 0 and watch.left() == 0:
+                return unfitted((d, 1), Status.TIME_LIMIT)
+            own = labels.weights(np.where(np.arange(count) == k, given, 1.0))
+            data = self._data(source, OneAgainstAll(float(labels.values[k])), own)
+            return self._fit_data(data, self._loss(), self._penalty, 1, watch)
+
+        return one_by_one(map(against_the_rest, range(count)), count, unfitted((d, 1), Status.INTERRUPTED))
+
+    def _refuse_l1_of_hinge(self) -> None:
+        if self.penalty == "l1" and self.loss == "hinge":
+            raise ValueError(
+                "Unsupported set of arguments: The combination of penalty='l1' and loss='hinge' is not supported. Use "
+                "loss='squared_hinge'."
+            )
 
 
 class LinearSVR(Regressor):

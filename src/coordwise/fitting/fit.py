@@ -31,7 +31,7 @@ from coordwise.fitting.weighted import by_kernel
 from coordwise.interrupts import Interrupted
 from coordwise.methods import Method
 from coordwise.recording import Progress
-from coordwise.results import Result, Status
+from coordwise.results import Status
 from coordwise.validation import FloatArray, check_choice
 
 __all__ = ["Fit", "fit"]
@@ -52,7 +52,7 @@ class Fit:
     iterations: int
     seconds: float
     strategy: str
-    results: tuple[Result, ...]
+    results: tuple[Any, ...]  # Result of the kernel, or Outcome of the oracle
 
     @classmethod
     def of(

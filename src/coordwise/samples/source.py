@@ -67,7 +67,8 @@ class Source(Protocol):
         weights : callable, optional
             weights(y, s) of shape (m,) in place of the source's own s, which is None without weights; likewise.
         constant : bool
-            Whether every row ends with a 1 that is not stored: the feature of an intercept.
+            Whether every row ends with a 1 that is not stored: the feature of an intercept. A source may take another
+            number in place of True, the feature of an intercept that is penalised (``intercept_scaling``).
         threads : int
             For products and sums.
         """

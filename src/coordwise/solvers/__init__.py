@@ -3,4 +3,6 @@
 from coordwise.solvers.base import Solver
 from coordwise.solvers.newton import NewtonCG
 
-__all__ = ["NewtonCG", "Solver"]
+__all__ = ["SOLVERS", "NewtonCG", "Solver"]
+
+SOLVERS: tuple[Solver, ...] = (NewtonCG(),)  # among which the choice is made
