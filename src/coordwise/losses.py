@@ -40,10 +40,14 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Loss:
-    """Base of all losses; subclasses give `name`, `shape` and, if labels must be -1 or +1, `classification`."""
+    """Base of all losses; subclasses give `name`, `shape` and, if labels must be -1 or +1, `classification`.
+
+    A loss is `coupled` if it is one function of the predictions of all outputs (`coordwise.coupled`).
+    """
 
     name: ClassVar[str] = ""
     classification: ClassVar[bool] = False
+    coupled: ClassVar[bool] = False
 
     @property
     def shape(self) -> Shape:

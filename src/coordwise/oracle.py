@@ -10,13 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from coordwise import visits
 from coordwise.losses import Loss
 from coordwise.samples.base import Kept, Price, Samples
+from coordwise.second_moments import SecondMoments, far_from_0
 from coordwise.validation import FloatArray
 
 __all__ = ["Candidate", "Curvature", "Line", "Oracle", "Point", "Problem", "Work"]
@@ -88,12 +91,14 @@ class Oracle:
     problem: Problem
     poll: Callable[[], object] | None = None
     work: Work = field(default_factory=Work)
+    blocks: int = 1  # of the last visit
 
     def visit(
         self, products: int, function: Callable[..., Any], *kept: Kept, **sent: Any
     ) -> tuple[Kept, list[FloatArray]]:
         """`Samples.visit`, counted as so many products with A."""
         found, sums = self.samples.visit(function, *kept, poll=self.poll, **sent)
+        self.blocks = len(found)
         work = self.work
         work.entries += products * self.samples.sizes.nnz
         work.rounds += 1
@@ -108,7 +113,11 @@ class Oracle:
     @property
     def groups(self) -> int:
         """Entries of P and of gaps: one per output, or one for all outputs where a loss couples them."""
-        return self.shape[1]
+        return 1 if self.problem.loss.coupled else self.shape[1]
+
+    def grouped(self, sums: FloatArray) -> FloatArray:
+        """Sums per output (the last axis), added up where a loss couples the outputs."""
+        return sums.sum(axis=-1, keepdims=True) if self.problem.loss.coupled else sums
 
     def zero(self) -> tuple[Point, FloatArray]:
         """w = 0 with its best intercept, and what tolerances are relative to.
@@ -133,7 +142,8 @@ class Oracle:
         """r(w) of every output; w may have further axes in front."""
         features = w[..., :-1, :] if self.problem.intercept else w
         value = self.problem.l2 / 2 * np.einsum("...jk,...jk->...k", features, features)
-        return value + self.problem.l1 * np.abs(features).sum(axis=-2) if self.problem.l1 > 0 else value
+        value = value + self.problem.l1 * np.abs(features).sum(axis=-2) if self.problem.l1 > 0 else value
+        return self.grouped(value)
 
     def at(self, w: FloatArray) -> Point:
         """P and its gradient at w: two products. The intercept is the best one for the other weights."""
@@ -142,7 +152,8 @@ class Oracle:
     def at_scores(self, w: FloatArray, scores: Kept) -> Point:
         """The same, with the scores Aw known."""
         if self.problem.intercept:
-            w, scores = self._centred(w, scores)
+            centred = self._centred_together if self.problem.loss.coupled else self._centred
+            w, scores = centred(w, scores)
         slopes, (value, image) = self.visit(1, visits.at_scores, scores, loss=self.problem.loss)
         total = self.samples.sizes.total
         return Point(w, value / total + self.penalty(w), image / total + self.penalised(w), scores, slopes)
@@ -179,32 +190,92 @@ class Oracle:
         w[-1] += shift
         return w, self.visit(0, visits.shifted, scores, by=shift)[0]
 
-    def curvature(self, point: Point) -> Curvature:
-        """The Hessian at a point: one visit for its diagonal."""
-        return Curvature.at(self, point)
+    def _centred_together(self, w: FloatArray, scores: Kept) -> tuple[FloatArray, Kept]:
+        """The same for a coupled loss, whose intercepts Newton's method finds together."""
+        shift, loss = np.zeros(w.shape[1]), self.problem.loss
+        for _ in range(STEPS_OF_A_SHIFT):
+            slope, bend = self.visit(0, visits.slope_of_shifts, scores, loss=loss, by=shift)[1]
+            if np.max(np.abs(slope)) <= 4 * EPS * self.samples.sizes.total:
+                break
+            step = np.linalg.lstsq(bend, slope, rcond=1e-12)[0]
+            limit = np.max(np.abs(step))
+            before, shift = shift, shift - step * min(1.0, 2.0 / limit if limit > 0 else 1.0)
+            if np.array_equal(before, shift):
+                break
+        if not shift.any():
+            return w, scores
+        w = w.copy()
+        w[-1] += shift
+        return w, self.visit(0, visits.shifted, scores, by=shift)[0]
+
+    def moments(self) -> SecondMoments:
+        """Second moments of the features and targets about their means, about 0 without an intercept: a visit, and
+        with an intercept one before it for about where the means are.
+        """
+        sizes, center = self.samples.sizes, self.problem.intercept
+        d = sizes.d - center
+        shift, level = np.zeros(d), np.zeros(sizes.outputs)
+        if center:
+            sums, squares, targets = self.visit(2, visits.first_moments)[1]
+            shift, level = far_from_0(sizes.total, sums[:d], squares[:d], targets)
+        found = self.visit(2, visits.second_moments, shift=shift, level=level)[1]
+        self.work.flops += self.gram_flops(d)
+        return SecondMoments.about(sizes.n, sizes.total, shift, level, found, center=center)
+
+    def gram_flops(self, width: int) -> float:
+        """Multiplications in a Gram matrix of so many features, if the entries are spread evenly over the rows."""
+        sizes = self.samples.sizes
+        return sizes.nnz**2 / max(sizes.n, 1) * (width / max(sizes.d, 1)) ** 2
+
+    def curvature(self, point: Point, kind: visits.Kind = "exact") -> Curvature:
+        """The Hessian at a point, or that of `visits.curvatures` of another kind."""
+        return Curvature(self, point, kind)
 
     def line(self, point: Point, step: FloatArray) -> Line:
         """P along w + length * step: one product."""
         return Line(self, point, step, self.visit(1, visits.product, w=step)[0])
 
     def certificate(self, point: Point) -> Candidate:
-        """The gap of w and of the losses' derivatives, |gradient|^2 / (2 l2): free, since the losses attain it.
+        """The gap of w and of the losses' derivatives y, P(w) + D(y).
 
-        Needs l2 > 0. With an intercept the derivatives add up to 0, since the intercept is the best one (`at_scores`).
+        The losses attain Fenchel-Young at their derivatives, so with v = -A'y/W it is r(w) + r*(v) - <w, v> for l2 > 0,
+        which is free; without an l1 penalty |grad P|^2/(2 l2). For an l1 penalty alone y is scaled into the domain of
+        r*, which costs a visit without a product. Without a penalty it is inf. With an intercept the derivatives add
+        up to 0, since the intercept is the best one (`at_scores`).
         """
-        gradient = point.gradient[:-1] if self.problem.intercept else point.gradient
-        gap = np.einsum("jk,jk->k", gradient, gradient) / (2 * self.problem.l2)
-        return Candidate(point.w, point.slopes, point.value, gap)
+        l1, l2 = self.problem.l1, self.problem.l2
+        features = slice(-1) if self.problem.intercept else slice(None)
+        w, gradient = point.w[features], point.gradient[features]
+        if l1 == 0:
+            gap = np.einsum("jk,jk->k", gradient, gradient) / (2 * l2) if l2 > 0 else np.full(w.shape[1], np.inf)
+            return Candidate(point.w, point.slopes, point.value, self.grouped(gap))
+        v = l2 * w - gradient
+        if l2 > 0:
+            inside = np.clip(v, -l1, l1)
+            gap = (l2 / 2 * ((v - inside) / l2 - w) ** 2 + (l1 * np.abs(w) - w * inside)).sum(axis=0)
+            return Candidate(point.w, point.slopes, point.value, self.grouped(gap))
+        share = l1 / np.maximum(np.abs(v).max(axis=0), l1)
+        share = np.full_like(share, share.min()) if self.problem.loss.coupled else share
+        y, (conjugates,) = self.visit(0, visits.scaled, point.slopes, loss=self.problem.loss, by=share)
+        gap = point.value + conjugates / self.samples.sizes.total
+        return Candidate(point.w, y, point.value, np.maximum(gap, 0.0))
 
     def paired(self, point: Point, y: Kept) -> Candidate:
         """The gap of w and of other dual variables in their domain, inf unless they add up to 0: one product."""
         conjugates, image, size = self.visit(1, visits.dual, y, loss=self.problem.loss)[1]
-        total, l2 = self.samples.sizes.total, self.problem.l2
         features = image[:-1] if self.problem.intercept else image
-        gap = point.value + conjugates / total + (features**2).sum(axis=0) / (2 * l2 * total**2)
+        gap = point.value + conjugates / self.samples.sizes.total + self._conjugate(features)
         if self.problem.intercept:
-            gap = np.where(np.abs(image[-1]) <= 64 * EPS * size, gap, np.inf)
+            balanced = np.abs(image[-1]) <= 64 * EPS * size
+            gap = np.where(balanced.all() if self.problem.loss.coupled else balanced, gap, np.inf)
         return Candidate(point.w, y, point.value, np.maximum(gap, 0.0))
+
+    def _conjugate(self, image: FloatArray) -> FloatArray:
+        """r*(-A'y/W)."""
+        v, l1, l2 = np.abs(image) / self.samples.sizes.total, self.problem.l1, self.problem.l2
+        if l2 > 0:
+            return self.grouped((np.maximum(v - l1, 0.0) ** 2).sum(axis=0) / (2 * l2))
+        return self.grouped(np.where(np.all(v <= l1 * (1 + 4 * EPS), axis=0), 0.0, np.inf))
 
 
 @dataclass(frozen=True)
@@ -212,20 +283,51 @@ class Curvature:
     """The Hessian A' diag(h) A / W + l2 at a point; the h_i stay with the samples."""
 
     oracle: Oracle
-    kept: Kept
-    diagonal: FloatArray
+    point: Point
+    kind: visits.Kind = "exact"
 
-    @classmethod
-    def at(cls, oracle: Oracle, point: Point) -> Curvature:
-        """One visit."""
-        kept, (squares,) = oracle.visit(1, visits.bent, point.scores, loss=oracle.problem.loss)
-        return cls(oracle, kept, squares / oracle.samples.sizes.total + oracle.penalised(np.ones(oracle.shape)))
+    @cached_property
+    def _bent(self) -> tuple[Kept, list[FloatArray]]:
+        loss = self.oracle.problem.loss
+        return self.oracle.visit(1, visits.bent, self.point.scores, loss=loss, kind=self.kind)
+
+    @property
+    def diagonal(self) -> FloatArray:
+        """One visit, the first time."""
+        oracle = self.oracle
+        return self._bent[1][0] / oracle.samples.sizes.total + oracle.penalised(np.ones(oracle.shape))
 
     def times(self, p: FloatArray) -> tuple[FloatArray, FloatArray]:
         """(Hp, <p, Hp>), the second as a sum of squares: two products."""
-        image, squares = self.oracle.visit(2, visits.times, self.kept, p=p)[1]
-        total, penalised = self.oracle.samples.sizes.total, self.oracle.penalised(p)
-        return image / total + penalised, squares / total + (p * penalised).sum(axis=0)
+        oracle, kept = self.oracle, self._bent[0]
+        if oracle.problem.loss.coupled:
+            image, squares = oracle.visit(2, visits.times_together, kept, p=p, loss=oracle.problem.loss)[1]
+        else:
+            image, squares = oracle.visit(2, visits.times, kept, p=p)[1]
+        total, penalised = oracle.samples.sizes.total, oracle.penalised(p)
+        return image / total + penalised, squares / total + oracle.grouped((p * penalised).sum(axis=0))
+
+    def formed(self, k: int = 0, columns: NDArray[np.intp] | None = None) -> FloatArray:
+        """A' diag(h_k) A / W without l2, of all features or of some, with the row of the intercept last: one visit.
+
+        Of a coupled loss it is the matrix of all weights, in the order of w.ravel().
+        """
+        oracle, loss, scores = self.oracle, self.oracle.problem.loss, self.point.scores
+        width = oracle.shape[0] if columns is None else len(columns)
+        if loss.coupled:
+            (gram,) = oracle.visit(1, visits.formed_together, scores, loss=loss, columns=columns)[1]
+            oracle.work.flops += oracle.gram_flops(width) * oracle.shape[1] ** 2 / 2
+        else:
+            (gram,) = oracle.visit(1, visits.formed, scores, loss=loss, kind=self.kind, k=k, columns=columns)[1]
+            oracle.work.flops += oracle.gram_flops(width)
+        return gram / oracle.samples.sizes.total
+
+    def formed_here(self, k: int) -> FloatArray:
+        """The same of the first block of samples alone, by its own weights: a visit that costs the others nothing."""
+        first, *others = self._bent[0]
+        gram, weight = self.oracle.visit(0, visits.formed_here, (first, *(None for _ in others)), k=k)[1]
+        self.oracle.work.flops += self.oracle.gram_flops(self.oracle.shape[0]) / (1 + len(others))
+        return gram / weight if weight > 0 else gram
 
 
 @dataclass(frozen=True)

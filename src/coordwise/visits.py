@@ -6,29 +6,44 @@ small arrays to be summed over the blocks.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from coordwise.losses import Loss
 from coordwise.samples.block import Block
 from coordwise.validation import FloatArray
 
 __all__ = [
+    "Kind",
     "along",
     "at_scores",
     "bent",
+    "curvatures",
     "dual",
+    "first_moments",
+    "formed",
+    "formed_here",
+    "formed_together",
     "moved",
     "product",
+    "scaled",
+    "second_moments",
     "shifted",
     "size_of_slopes",
     "slope_of_shift",
+    "slope_of_shifts",
     "times",
+    "times_together",
     "value",
     "zeros",
 ]
 
+FLAT = 1e-2  # curvature that a straight and steep part of a loss gets where it must have some, relative to the largest
+DAMP = 1e-9  # curvature of every sample at least, relative to the largest: far out a logistic loss has none
+
+Kind = Literal["exact", "damped", "majorant"]
 Visited = tuple[Any, list[FloatArray]]
 
 
@@ -89,10 +104,32 @@ def slope_of_shift(block: Block, t: FloatArray, *, loss: Loss, by: FloatArray) -
     return None, [slopes, curvatures]
 
 
-def bent(block: Block, t: FloatArray, *, loss: Loss) -> Visited:
-    """Keep the curvatures h_i of the losses at scores t; the diagonal of A' diag(h) A."""
-    h = block.terms(loss).second_derivative(t)
+def bent(block: Block, t: FloatArray, *, loss: Loss, kind: Kind = "exact") -> Visited:
+    """Keep the curvatures h_i of the losses at scores t (coupled ones: the probabilities); the diagonal of
+    A' diag(h) A.
+    """
+    if loss.coupled:
+        return block.terms(loss).probabilities(t), [block.squares(block.terms(loss).second_derivative(t))]
+    h = curvatures(block, t, loss, kind)
     return h, [block.squares(h)]
+
+
+def curvatures(block: Block, t: FloatArray, loss: Loss, kind: Kind) -> FloatArray:
+    """Those of the losses at scores t (`exact`); no less than a little of the largest one, and more on straight parts
+    that are steep (`damped`); or those of parabolas that lie above the losses and touch them at t (`majorant`).
+    """
+    terms = block.terms(loss)
+    if kind == "exact":
+        return terms.second_derivative(t)
+    largest = np.broadcast_to(loss.smoothness * (1.0 if block.s is None else block.s[:, None]), t.shape)
+    y = terms.derivative(t)
+    if kind == "damped":
+        h = terms.second_derivative(t)
+        return np.where((h <= 0) & (y != 0), FLAT * largest, np.maximum(h, DAMP * largest))
+    if loss.shape.logistic or loss.shape.kink > 0 or loss.shape.dead > 0:
+        return np.ascontiguousarray(largest)
+    r = np.abs(t - block.b)  # linear far out: with the vertex at the target
+    return np.where(y == 0, largest, np.minimum(np.abs(y) / np.where(r > 0, r, 1.0), largest))
 
 
 def times(block: Block, h: FloatArray, *, p: FloatArray) -> Visited:
@@ -102,6 +139,75 @@ def times(block: Block, h: FloatArray, *, p: FloatArray) -> Visited:
     return None, [block.adjoint(hu), np.einsum("ik,ik->k", hu, u)]
 
 
+def times_together(block: Block, q: FloatArray, *, p: FloatArray, loss: Loss) -> Visited:
+    """`times` of a coupled loss with probabilities q: one square for all outputs."""
+    u = block.product(p)
+    hu = block.terms(loss).bend(q, u)
+    return None, [block.adjoint(hu), np.array([np.einsum("ik,ik->", hu, u)])]
+
+
 def dual(block: Block, y: FloatArray, *, loss: Loss) -> Visited:
     """The sum of the conjugates at y, A'y, and the sum of |y|."""
     return None, [block.terms(loss).conjugate(np.ascontiguousarray(y)), block.adjoint(y), np.abs(y).sum(axis=0)]
+
+
+def first_moments(block: Block) -> Visited:
+    """Sums of the features, of their squares, and of the targets."""
+    s = np.ones((block.m, 1)) if block.s is None else block.s[:, None]
+    return None, [block.adjoint(s)[:, 0], block.squares(s)[:, 0], s[:, 0] @ block.b]
+
+
+def second_moments(block: Block, *, shift: FloatArray, level: FloatArray) -> Visited:
+    """Of the features less `shift` (without the constant) and the targets less `level`: the sums of the products of
+    features, features, features and targets, targets, and squares of targets.
+    """
+    s = np.ones(block.m) if block.s is None else block.s
+    d, r = block.sizes.d - block.constant, block.b - level
+    sums = [s @ r, s @ (r * r)]
+    if shift.any():
+        table = block.gram(s, shift=shift, beside=np.hstack([np.ones((block.m, 1)), r]))
+        return None, [table[:d, :d], table[:d, -1 - block.outputs], table[:d, -block.outputs :], *sums]
+    first, cross = block.adjoint(s[:, None])[:d, 0], block.adjoint(s[:, None] * r)[:d]
+    return None, [block.gram(s)[:d, :d], first, cross, *sums]
+
+
+def formed(
+    block: Block, t: FloatArray, *, loss: Loss, kind: Kind, k: int, columns: NDArray[np.intp] | None = None
+) -> Visited:
+    """A' diag(h_k) A of all features or of some, that of the constant last, h being the curvatures at scores t."""
+    return None, [block.gram(curvatures(block, t, loss, kind)[:, k], columns=columns)]
+
+
+def formed_together(block: Block, t: FloatArray, *, loss: Loss, columns: NDArray[np.intp] | None = None) -> Visited:
+    """The second derivatives of coupled losses in the weights of all features or of some, in the order of w.ravel()."""
+    q = block.terms(loss).probabilities(t)
+    s, K = np.ones(block.m) if block.s is None else block.s, block.outputs
+    width = (block.sizes.d - block.constant if columns is None else len(columns)) + block.constant
+    hessian = np.empty((width, K, width, K))
+    for j in range(K):
+        for k in range(j, K):
+            found = block.gram(s * q[:, j] * ((j == k) - q[:, k]), columns=columns)
+            hessian[:, j, :, k] = hessian[:, k, :, j] = found
+    return None, [hessian.reshape(width * K, width * K)]
+
+
+def formed_here(block: Block, h: FloatArray | None, *, k: int) -> Visited:
+    """A' diag(h_k) A and the sum of the weights of one block; nothing of others, whose h is None."""
+    if h is None:
+        return None, [np.zeros(()), np.zeros(())]
+    return None, [block.gram(h[:, k]), np.array(float(block.m) if block.s is None else block.s.sum())]
+
+
+def slope_of_shifts(block: Block, t: FloatArray, *, loss: Loss, by: FloatArray) -> Visited:
+    """Sums of the derivatives and of the Hessians of coupled losses at t + by."""
+    terms = block.terms(loss)
+    there = t + by
+    q = terms.probabilities(there)
+    s = np.ones(block.m) if block.s is None else block.s
+    return None, [terms.derivative(there).sum(axis=0), np.diag(s @ q) - (q * s[:, None]).T @ q]
+
+
+def scaled(block: Block, y: FloatArray, *, loss: Loss, by: FloatArray) -> Visited:
+    """Keep y times a number per output; the sum of the conjugates there."""
+    there = np.ascontiguousarray(by * y)
+    return there, [block.terms(loss).conjugate(there)]

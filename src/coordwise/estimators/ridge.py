@@ -13,7 +13,6 @@ from sklearn.utils.validation import validate_data
 
 from coordwise.estimators.alpha_path import Penalised, checked
 from coordwise.estimators.base import CONSTRAINTS, joined, narrowed, nothing, one_by_one, weights_of
-from coordwise.estimators.batches import MOST_FEATURES, Batches
 from coordwise.estimators.classifier import Classifier
 from coordwise.estimators.elsewhere import refuse_source
 from coordwise.estimators.multilabel import Multilabel
@@ -27,6 +26,7 @@ from coordwise.interrupts import Failed, Interrupted
 from coordwise.losses import Loss, Squared
 from coordwise.penalties import ElasticNet as Penalty
 from coordwise.results import Status
+from coordwise.second_moments import MOST_FEATURES, SecondMoments
 from coordwise.validation import FloatArray
 
 __all__ = ["Ridge", "RidgeClassifier"]
@@ -168,7 +168,7 @@ class Ridge(Penalised):
             Also for ``positive=True`` and for more than 10,000 features, which need the samples themselves: use `fit`.
         """
         refuse_source(X, "Ridge.partial_fit", "use fit")
-        before: Batches | None = getattr(self, "_batches", None)
+        before: SecondMoments | None = getattr(self, "_batches", None)
         if self.positive:
             raise ValueError("partial_fit does not take positive=True, which needs the samples themselves; use fit.")
         X, y = validate_data(
@@ -186,7 +186,7 @@ class Ridge(Penalised):
         targets = np.asarray(y, np.float64).reshape(len(y), -1)
         if before is not None and before.cross.shape[1] != targets.shape[1]:
             raise ValueError(f"y has {targets.shape[1]} targets; the batches before had {before.cross.shape[1]}.")
-        now = Batches.of(X, targets, weights_of(sample_weight, X), center=bool(self.fit_intercept))
+        now = SecondMoments.of(X, targets, weights_of(sample_weight, X), center=bool(self.fit_intercept))
         self._batches = now if before is None else before + now
         w, c, gap = self._batches.ridge(self._alphas(targets.shape[1]))
         kind, flat = X.dtype, targets.shape[1] == 1

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
-from coordwise.kernels import Terms
+from coordwise.fitting.weighted import Gram
 from coordwise.losses import Loss
 from coordwise.rows import Rows
 from coordwise.samples.base import Sizes
 from coordwise.validation import FloatArray
 
 __all__ = ["Block"]
+
+FEW_FAR = 0.1  # of sparse columns that are far from 0: as dense ones beside the others, else all of them are dense
+AT_ONCE = 8192  # rows that are dense, and shifted, at a time
 
 
 class Block:
@@ -50,7 +55,7 @@ class Block:
         self.m, self.outputs = self.b.shape
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "sizes"}
+        return {name: value for name, value in vars(self).items() if name not in ("sizes", "_sparse_rows")}
 
     def __sizeof__(self) -> int:
         """Bytes of the arrays, by which schedulers of a cluster judge what it would take to move them."""
@@ -64,10 +69,10 @@ class Block:
         squares = self.rows.norms2() @ weights if self.by_rows else float(self.rows.norms2(weights).sum())
         return Sizes(self.m, d, self.outputs, self.rows.nnz, float(weights.sum()), float(squares))
 
-    def terms(self, loss: Loss, k: int | None = None) -> Terms:
-        """s_i phi(.; b_i), of one output or of all."""
+    def terms(self, loss: Loss, k: int | None = None) -> Any:
+        """s_i phi(.; b_i), of one output or of all: `Terms`, or those of a coupled loss."""
         b = self.b if k is None or self.outputs == 1 else np.ascontiguousarray(self.b[:, k : k + 1])
-        return Terms(loss.shape, 1.0, b, self.s, self.threads)
+        return loss.terms(1.0, b, self.s, self.threads)
 
     def product(self, w: FloatArray) -> FloatArray:
         """A w for w of shape (d, K)."""
@@ -88,6 +93,56 @@ class Block:
         each = self.rows.squares if self.by_rows else self.rows.norms2
         found = np.stack([each(np.ascontiguousarray(column), self.threads) for column in h.T], axis=1)
         return np.vstack([found, self.constant**2 * h.sum(axis=0)]) if self.constant else found
+
+    def gram(
+        self,
+        h: FloatArray,
+        *,
+        columns: NDArray[np.intp] | None = None,
+        shift: FloatArray | None = None,
+        beside: FloatArray | None = None,
+    ) -> FloatArray:
+        """C' diag(h) C, h of shape (m,), where C is A, or some of its columns, less `shift`, and the columns `beside`.
+
+        The constant, if there is one, stands between these.
+        """
+        h = np.ascontiguousarray(h)
+        A, rows = self._columns(columns)
+        far = np.empty(0, np.intp) if shift is None else np.flatnonzero(shift)
+        if shift is None or not len(far):
+            return Gram(A, self.constant, self.threads, rows)(h, beside)
+        d, more = A.shape[1], self.constant + (0 if beside is None else beside.shape[1])
+        if sp.issparse(A) and len(far) <= FEW_FAR * d:  # these beside the others
+            moved = np.asarray(A[:, far].toarray(), np.float64) - shift[far]
+            moved = moved if beside is None else np.hstack([beside, moved])
+            places = np.arange(d + more)
+            places[far] = d + more + np.arange(len(far))
+            return Gram(A, self.constant, self.threads, rows)(h, moved)[np.ix_(places, places)]
+        found = np.zeros((d + more, d + more))
+        for first in range(0, self.m, AT_ONCE):
+            some = slice(first, first + AT_ONCE)
+            part = np.asarray(A[some].toarray() if sp.issparse(A) else A[some], np.float64) - shift
+            found += Gram(part, self.constant, self.threads)(h[some], None if beside is None else beside[some])
+        return found
+
+    @cached_property
+    def _sparse_rows(self) -> Rows:
+        """Sparse data by rows."""
+        return self.rows if self.by_rows else self.rows.turned("rows", self.threads)
+
+    def _columns(self, columns: NDArray[np.intp] | None) -> tuple[Any, Callable[[Any], Rows] | None]:
+        """A, or some of its columns, dense or by sparse rows; and as it has been prepared for the kernel, if it has."""
+        dense = self.rows.dense
+        if dense is not None:
+            A = dense if self.by_rows else dense.T
+            if columns is not None:
+                return A[:, columns], None
+            return A, (lambda _: self.rows) if self.by_rows else None
+        rows = self._sparse_rows
+        if columns is not None:
+            picked = rows.picked(columns, self.threads)
+            return sp.csr_array(picked, shape=(self.m, len(columns)), copy=False), None
+        return sp.csr_array(rows.arrays, shape=(self.m, rows.width), copy=False), lambda _: rows
 
 
 def _stored(A: Any) -> Literal["rows", "columns"]:

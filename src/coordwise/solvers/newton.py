@@ -1,37 +1,33 @@
-"""Newton's method whose steps are found by conjugate gradients with the diagonal of the Hessian."""
+"""Newton's method for smooth losses and an l2 penalty: the outer steps, and steps by formed Hessians."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from coordwise.oracle import Candidate, Oracle, Point, Work
+from coordwise.fitting.newton import direction
+from coordwise.oracle import Candidate, Curvature, Oracle, Point, Work
+from coordwise.second_moments import MOST_FEATURES
 from coordwise.validation import FloatArray
 
-__all__ = ["NewtonCG"]
+__all__ = ["Newton", "Outer", "descended"]
 
 DESCENT = 1e-4  # of what the slope promises: what a step has to gain (Armijo)
 LENGTHS = 0.5 ** np.arange(1.0, 21.0)  # that are tried where the full step gains too little
-MOST = 500  # steps of conjugate gradients for one Newton step
-NEWTON_STEPS = 4  # that a forecast allows for
+SHORT = 1 / 8  # a step of less than this came from curvatures that say little about the loss
+NEWTON_STEPS, QUADRATIC_STEPS = 8, 2  # that a forecast allows for; of the squared loss
 ROUNDING = 1e-15  # of P: what its sums may be off by
 
 
-@dataclass(frozen=True)
-class NewtonCG:
-    """w <- w + length * s with H s = -grad P up to a tolerance that follows the gap; all outputs at once.
+class Outer:
+    """w <- w + length * s, all outputs at once, with steps s that a subclass finds.
 
-    For smooth losses and an l2 penalty. A Newton step costs two products for every step of conjugate gradients and four
-    more; every point has a duality gap for free. The work grows with sqrt(kappa), kappa being the condition number of
-    the Hessian after scaling by its diagonal, or with the number of its distinct eigenvalues.
+    The Hessian is that of the losses; where a step gets short, on losses that are curved in some places and straight
+    in others, that of parabolas above the losses, whose full step always gains.
     """
-
-    name: ClassVar[str] = "newton_cg"
-    sure: ClassVar[bool] = False
 
     def refuses(self, oracle: Oracle) -> str:
         """Why it does not apply, or nothing."""
@@ -41,15 +37,6 @@ class NewtonCG:
             return "it knows no l1 penalty"
         return "" if oracle.problem.l2 > 0 else "it needs an l2 penalty"
 
-    def forecast(self, oracle: Oracle, folds: float) -> Work:
-        """See `Solver`: sqrt(kappa)/2 steps of conjugate gradients per e-fold, no more than there are features."""
-        sizes, problem = oracle.samples.sizes, oracle.problem
-        kappa = sizes.squares / sizes.total / (problem.loss.gamma * problem.l2 * max(sizes.d, 1))
-        pairs = min(folds * (1 + math.sqrt(kappa) / 2), float(sizes.d)) + NEWTON_STEPS
-        rounds = pairs + 4 * NEWTON_STEPS
-        numbers = 16.0 * sizes.d * sizes.outputs
-        return Work((2 * pairs + 4 * NEWTON_STEPS) * sizes.nnz, rounds, numbers * rounds)
-
     def rounds(self, oracle: Oracle, start: FloatArray, goal: FloatArray) -> Iterator[Candidate]:
         """Candidates from weights `start` on, one after every Newton step, until every gap is <= goal.
 
@@ -57,7 +44,7 @@ class NewtonCG:
         """
         point = oracle.at(start)
         begun = oracle.certificate(point).gap
-        fresh = True
+        fresh, above = True, False
         while True:
             found = oracle.certificate(point)
             if np.all(found.gap <= goal) and not fresh:  # scores that are updated drift
@@ -67,50 +54,86 @@ class NewtonCG:
             active = found.gap > goal
             if not active.any():
                 return
-            step = self.step(oracle, point, np.where(active, found.gap / np.maximum(begun, 1e-300), 0.0), goal)
-            reached = _descended(oracle, point, step)
-            if reached is None:
+            left = np.where(active, found.gap / np.maximum(begun, 1e-300), 0.0)
+            curvature = oracle.curvature(point, "majorant" if above else "exact")
+            step = self.step(curvature, left, goal)
+            reached, length = descended(oracle, point, step, (point.gradient * step).sum(axis=0))
+            above, retried = length < SHORT and not oracle.problem.loss.coupled, above
+            if reached is not None:
+                point, fresh = reached, False
+            elif retried or not above:
                 return
-            point, fresh = reached, False
 
-    def step(self, oracle: Oracle, point: Point, left: FloatArray, goal: FloatArray) -> FloatArray:
-        """The Newton step, as exact as the gap is small (`left` is its share of the first one; 0: no step)."""
-        H = oracle.curvature(point)
-        inverse = 1 / np.where(H.diagonal > 0, H.diagonal, 1.0)
-        r = np.where(left > 0, -point.gradient, 0.0)
-        s = np.zeros_like(r)
-        p = z = inverse * r
-        rz = (r * z).sum(axis=0)
-        enough = oracle.problem.l2 * goal / 2  # |r|^2/(2 l2) is the gap, if the losses are quadratic
-        quadratic = oracle.problem.loss.name == "squared"
-        far = 0.0 if quadratic else rz * np.minimum(0.3, 0.5 * left**0.25) ** 2
-        for _ in range(MOST):
-            if np.all((rz <= far) | ((r * r).sum(axis=0) <= enough)):
-                break
-            Hp, square = H.times(p)
-            moving = square > 0
-            length = np.where(moving, rz / np.where(moving, square, 1.0), 0.0)
-            s = s + length * p
-            r = r - length * Hp
-            z, last = inverse * r, rz
-            rz = (r * z).sum(axis=0)
-            p = z + np.where(last > 0, rz / np.where(last > 0, last, 1.0), 0.0) * p
-        return s
+    def step(self, curvature: Curvature, left: FloatArray, goal: FloatArray) -> FloatArray:
+        """About -H^-1 grad P (`left` is what is left of the first gap; 0: no step)."""
+        raise NotImplementedError
 
 
-def _descended(oracle: Oracle, point: Point, step: FloatArray) -> Point | None:
-    """The point after the full step, or after the longest of shorter ones that gains enough; None without a gain."""
-    line, slope = oracle.line(point, step), (point.gradient * step).sum(axis=0)
-    noise = ROUNDING * np.abs(point.value)
-    w, scores, value = line.to(np.ones(len(slope)))
+@dataclass(frozen=True)
+class Newton(Outer):
+    """Newton's method with a Hessian that is formed in one visit per output and step, and factored here.
+
+    The work is known beforehand: about eight steps of n d^2 + d^3/3 multiplications, fewer for sparse samples.
+    """
+
+    name: ClassVar[str] = "newton"
+    sure: ClassVar[bool] = True
+
+    def refuses(self, oracle: Oracle) -> str:
+        """Why it does not apply, or nothing."""
+        if why := super().refuses(oracle):
+            return why
+        size = oracle.shape[0] * (oracle.shape[1] if oracle.problem.loss.coupled else 1)
+        return f"it is for at most {MOST_FEATURES} features" if size > MOST_FEATURES else ""
+
+    def forecast(self, oracle: Oracle, folds: float) -> Work:
+        """See `Solver`: some steps, each a Hessian and its factor per output, and two products."""
+        sizes, coupled = oracle.samples.sizes, oracle.problem.loss.coupled
+        d, K = oracle.shape
+        steps = QUADRATIC_STEPS if oracle.problem.loss.name == "squared" else NEWTON_STEPS
+        times, size = (1, d * K) if coupled else (K, d)
+        grams = oracle.gram_flops(d) * (K**2 / 2 if coupled else K)
+        rounds = times + 4 + 5 * oracle.problem.intercept
+        numbers = 8.0 * (times * size**2 + 4 * d * K)
+        return Work(
+            steps * (2 + times) * sizes.nnz, steps * rounds, steps * numbers, steps * (grams + times * size**3 / 3)
+        )
+
+    def step(self, curvature: Curvature, left: FloatArray, goal: FloatArray) -> FloatArray:
+        """-H^-1 grad P of the outputs that are not done."""
+        oracle, gradient = curvature.oracle, curvature.point.gradient
+        step = np.zeros_like(gradient)
+        if oracle.problem.loss.coupled:
+            H = curvature.formed()
+            H[np.diag_indices_from(H)] += oracle.penalised(np.ones(oracle.shape)).ravel()
+            oracle.work.flops += len(H) ** 3 / 3
+            return -direction(H, gradient.ravel()).reshape(gradient.shape)
+        for k in np.flatnonzero(left > 0):
+            H = curvature.formed(int(k))
+            H[np.diag_indices_from(H)] += oracle.penalised(np.ones((len(H), 1)))[:, 0]
+            oracle.work.flops += len(H) ** 3 / 3
+            step[:, k] = -direction(H, gradient[:, k])
+        return step
+
+
+def descended(oracle: Oracle, point: Point, step: FloatArray, slope: FloatArray) -> tuple[Point | None, float]:
+    """The point after the full step, or after the longest of shorter ones that gains enough, and the smallest length.
+
+    No point where there is no gain. `slope` is what P falls by, to first order, per output (an upper bound of it with
+    an l1 penalty).
+    """
+    slope = np.minimum(oracle.grouped(slope), 0.0)
+    line, noise = oracle.line(point, step), ROUNDING * np.abs(point.value)
+    length = np.ones(len(slope))
+    w, scores, value = line.to(length)
     fine = value <= point.value + DESCENT * slope + noise
     if not np.all(fine):
         good = line.values(LENGTHS) <= point.value + DESCENT * LENGTHS[:, None] * slope + noise
         shorter = np.where(good.any(axis=0), LENGTHS[good.argmax(axis=0)], 0.0)
         length = np.where(fine, 1.0, shorter)
         if not np.any(length * slope):
-            return None
+            return None, 0.0
         w, scores, value = line.to(length)
     elif not np.any(slope):
-        return None
-    return oracle.at_scores(w, scores)
+        return None, 1.0
+    return oracle.at_scores(w, scores), float(length.min())

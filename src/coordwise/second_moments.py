@@ -1,4 +1,4 @@
-"""Least squares on data that come in batches: exact, by second moments about the means that are added up."""
+"""Second moments of samples about their means: what least squares has to know of them, in parts that are added up."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from coordwise.fitting.centering import Centered
+from coordwise import visits
+from coordwise.samples.block import Block
 from coordwise.validation import FloatArray
 
-__all__ = ["MOST_FEATURES", "Batches"]
+__all__ = ["MOST_FEATURES", "SecondMoments", "far_from_0"]
 
 MOST_FEATURES = 10_000  # whose products with each other are kept: 0.8 GB
 
 
 @dataclass(frozen=True, eq=False)
-class Batches:
+class SecondMoments:
     """Weights W, means, and the sums of products of the features and targets, less their means, with each other."""
 
     samples: int
@@ -30,25 +31,52 @@ class Batches:
     squares: FloatArray
 
     @classmethod
-    def of(cls, X: Any, targets: FloatArray, weights: FloatArray | None, *, center: bool) -> Batches:
+    def of(cls, X: Any, targets: FloatArray, weights: FloatArray | None, *, center: bool) -> SecondMoments:
         """Of one batch; without `center` the means are 0."""
-        s = np.ones(len(targets)) if weights is None else weights
-        data, total = Centered(X, s, center), float(s.sum())
-        level = s @ targets / total if center and total > 0 else np.zeros(targets.shape[1])
-        b = targets - level
-        weighted = data.A.multiply(s[:, None]).tocsr() if data.sparse else data.A * s[:, None]
-        product = data.A.T @ weighted
-        gram = np.asarray(product.toarray() if data.sparse else product) - total * np.outer(data.rest, data.rest)
-        cross = np.asarray(weighted.T @ b) - np.outer(data.rest, s @ b)
-        return cls(len(targets), 1, total, data.mean, level, gram, cross, s @ b**2)
+        block = Block(X, targets, weights)
+        shift, level = np.zeros(block.sizes.d), np.zeros(block.outputs)
+        if center:
+            shift, level = far_from_0(block.sizes.total, *visits.first_moments(block)[1])
+        sums = visits.second_moments(block, shift=shift, level=level)[1]
+        return cls.about(block.m, block.sizes.total, shift, level, sums, center=center)
 
-    def __add__(self, other: Batches) -> Batches:
+    @classmethod
+    def about(
+        cls,
+        samples: int,
+        total: float,
+        shift: FloatArray,
+        level: FloatArray,
+        sums: list[FloatArray],
+        *,
+        center: bool,
+    ) -> SecondMoments:
+        """Of the sums that `visits.second_moments` returns for this shift and level.
+
+        With `center` they become sums about the means; as far as the means are near the shift, no digits are lost.
+        """
+        gram, first, cross, first_targets, squares = sums
+        if not center or total == 0:
+            return cls(samples, 1, total, shift, level, gram, cross, squares)
+        rest, left = first / total, first_targets / total
+        return cls(
+            samples,
+            1,
+            total,
+            shift + rest,
+            level + left,
+            gram - total * np.outer(rest, rest),
+            cross - np.outer(rest, first_targets),
+            squares - total * left**2,
+        )
+
+    def __add__(self, other: SecondMoments) -> SecondMoments:
         """Both together; sums about two means become sums about the common one without loss of digits."""
         total = self.total + other.total
         apart, away = other.mean - self.mean, other.level - self.level
         share = other.total / total if total > 0 else 0.0
         weight = self.total * share
-        return Batches(
+        return SecondMoments(
             self.samples + other.samples,
             self.batches + other.batches,
             total,
@@ -89,6 +117,19 @@ class Batches:
         w += solve(cross - hessian @ w)
         left = cross - hessian @ w
         return w, np.maximum((left * solve(left)).sum(axis=0), 0.0) / (2 * self.total)
+
+
+def far_from_0(
+    total: float, sums: FloatArray, squares: FloatArray, targets: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """The shift of the features and of the targets about which second moments lose no digits.
+
+    Features whose mean is smaller than their spread stay as they are, so that sparse ones stay sparse.
+    """
+    if total == 0:
+        return np.zeros_like(sums), np.zeros_like(targets)
+    mean = sums / total
+    return np.where(squares < 2 * total * mean**2, mean, 0.0), targets / total
 
 
 def _check_pivots(factor: FloatArray, hessian: FloatArray) -> None:
