@@ -13,7 +13,7 @@ from coordwise.interrupts import Failed, Interrupted
 from coordwise.losses import get_loss
 from coordwise.oracle import Oracle, Problem
 from coordwise.results import Status
-from coordwise.samples import Block, Memory
+from coordwise.samples import Block, Chunks, Memory
 from coordwise.samples import cluster as house
 from coordwise.samples.base import RowsLost
 from coordwise.samples.cluster import Cluster
@@ -309,3 +309,34 @@ def test_parts_that_do_not_fit_together():
         Here(A, y, s - 1)
     with pytest.raises(TypeError, match="X has dtype object; it must hold real numbers"):
         Here(A.astype(object), y)
+
+
+def test_partitions_may_hold_several_blocks():
+    """Such as the chunks of a folder: then what is kept of a partition is several arrays, or none for None."""
+    A, y, s = rows()
+    whole = in_memory()
+
+    def block(i, j):
+        return Block(A[i:j], y[i:j, None], s[i:j], constant=True)
+
+    transport = Fake()
+    pieces = [Chunks([Held(block(i, j)) for i, j in pairs]) for pairs in (((0, 50), (50, 60)), ((60, 240),))]
+    samples = Cluster(transport, transport.submit([Call(held, (one,)) for one in pieces]), patience=0.2)
+    np.testing.assert_allclose(samples.sizes, whole.sizes)
+    np.testing.assert_allclose(solved(samples).w, solved(whole).w, atol=1e-7)
+    oracle = Oracle(samples, Problem(LOGISTIC, 1e-3, True))
+    point = oracle.at(np.linspace(-1, 1, 13)[:, None])
+    D = np.column_stack([A.toarray(), np.ones(240)])[:60]
+    h = s[:60] * LOGISTIC.second_derivative((D @ point.w)[:, 0], y[:60])
+    expected = D.T @ (h[:, None] * D) / s[:60].sum()
+    np.testing.assert_allclose(oracle.curvature(point).formed_here(0), expected, rtol=1e-10, atol=1e-12)
+
+
+class Held:
+    """Loads a block that is there."""
+
+    def __init__(self, block):
+        self.block = block
+
+    def __call__(self):
+        return self.block

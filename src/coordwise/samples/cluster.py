@@ -91,7 +91,7 @@ class Cluster:
             calls += [Call(_sums, (part,), near=near) for part, near in zip(parts, partitions, strict=True)]
             parts = [Earlier(first + count + k) for k in range(count)]
         _fold(calls, parts, _Sum(summed), 2 if size > LARGE else FAN)
-        needed = [*partitions, *(part for parts in kept for part in parts)]
+        needed = [*partitions, *(part for parts in kept for part in parts if part is not None)]
         found, handles = _finished(self.transport, calls, needed, poll, self.patience, self.tries)
         self._keeps[function] = found.keeps
         return tuple(handles[first : first + count]), _some(found.value)
@@ -122,6 +122,16 @@ class _Sent:
 
     function: Visitor
     sent: dict[str, Any]
+
+
+class _Nothing:
+    """What was kept of the blocks of a partition, where the caller gives None in place of a handle."""
+
+    def __getitem__(self, k: int) -> None:
+        return None
+
+
+_NOTHING: Any = _Nothing()
 
 
 class _Visit(NamedTuple):
@@ -174,7 +184,8 @@ def _visited(sent: _Sent, samples: Samples | None, *kept: _Visit | None) -> _Vis
     """A visit of one partition."""
     if samples is None:
         return None
-    return _Visit(*samples.visit(sent.function, *(part.kept for part in kept if part is not None), **sent.sent))
+    own = (_NOTHING if part is None else part.kept for part in kept)
+    return _Visit(*samples.visit(sent.function, *own, **sent.sent))
 
 
 def _sums(visit: _Visit | None) -> _Total:

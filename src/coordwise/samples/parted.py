@@ -45,7 +45,8 @@ class Parted:
             raise ValueError("X has no partitions; there must be at least one.")
         self.transport, self.parts, self.patience, self.tries = transport, tuple(parts), patience, tries
         self._facts: _Facts = self._reduced(_facts, _agreed)
-        if self._facts.n == 0:
+        self.parts = tuple(part for part, rows in zip(self.parts, self._facts.rows, strict=True) if rows)
+        if not self.parts:
             raise ValueError("all partitions of X are empty; there must be at least one sample.")
 
     def __repr__(self) -> str:
@@ -58,7 +59,7 @@ class Parted:
     @property
     def shape(self) -> tuple[int, int]:
         """See `Source`."""
-        return self._facts.n, self._facts.d
+        return sum(self._facts.rows), self._facts.d
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -86,8 +87,8 @@ class Parted:
         return values, sums
 
     def head(self) -> tuple[Any, FloatArray, FloatArray | None]:
-        """See `Source`: one round, in which some rows of the first part that has any come here."""
-        return self._reduced(_head, _first)
+        """See `Source`: one round, in which some rows of the first part come here."""
+        return reduced(self.transport, self.parts[:1], _head, _first, patience=self.patience, tries=self.tries)
 
     def samples(
         self,
@@ -117,7 +118,7 @@ class _View:
 class _Facts(NamedTuple):
     """What is known of a part, or of all."""
 
-    n: int
+    rows: tuple[int, ...]  # of each
     d: int
     dtype: str
     target_shape: tuple[int, ...] | None
@@ -125,16 +126,14 @@ class _Facts(NamedTuple):
     names: tuple[str, ...] | None
 
 
-def _viewed(part: Source, view: _View) -> Samples | None:
-    if part.shape[0] == 0:
-        return None
+def _viewed(part: Source, view: _View) -> Samples:
     options = view.options if view.shift is None else {**view.options, "shift": view.shift}
     return part.samples(view.targets, weights=view.weights, **options)
 
 
 def _facts(part: Source) -> _Facts:
     (n, d), dtype = part.shape, part.dtype.name
-    return _Facts(n, d, dtype, part.target_shape, part.weighted, part.feature_names)
+    return _Facts((n,), d, dtype, part.target_shape, part.weighted, part.feature_names)
 
 
 def _agreed(parts: list[_Facts]) -> _Facts:
@@ -145,12 +144,12 @@ def _agreed(parts: list[_Facts]) -> _Facts:
             raise ValueError(f"partitions have different {words}: {getattr(one, name)!r} and {getattr(other, name)!r}.")
     if one.weighted != other.weighted:
         raise ValueError("some partitions have sample weights and others have none; give weights to all or to none.")
-    dtype = np.promote_types(one.dtype, other.dtype).name if one.n and other.n else (one if one.n else other).dtype
-    return one._replace(n=one.n + other.n, dtype=dtype)
+    dtypes = [part.dtype for part in parts if any(part.rows)] or [one.dtype]
+    return one._replace(rows=one.rows + other.rows, dtype=np.result_type(*dtypes).name)
 
 
-def _labels(part: Source) -> tuple[FloatArray, FloatArray] | None:
-    return part.labels() if part.shape[0] else None
+def _labels(part: Source) -> tuple[FloatArray, FloatArray]:
+    return part.labels()
 
 
 def _merged(parts: list[tuple[FloatArray, FloatArray]]) -> tuple[FloatArray, FloatArray]:
@@ -162,7 +161,7 @@ def _merged(parts: list[tuple[FloatArray, FloatArray]]) -> tuple[FloatArray, Flo
 
 
 def _head(part: Any) -> Any:
-    return tuple(part.head()) if part.shape[0] else None
+    return tuple(part.head())
 
 
 def _first(parts: list[Any]) -> Any:
