@@ -12,9 +12,10 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.extmath import softmax
 from sklearn.utils.validation import check_is_fitted, check_X_y
 
+from coordwise.coupled import OneHot, Softmax
 from coordwise.estimators.base import CONSTRAINTS, method_of, weights_of
 from coordwise.estimators.classifier import Classifier
-from coordwise.estimators.elsewhere import refuse_source
+from coordwise.estimators.elsewhere import Labels, refuse_source
 from coordwise.estimators.logistic_path import PathOverC, grid_of, over_C
 from coordwise.estimators.progress import Watch
 from coordwise.fitting.fit import Fit
@@ -28,6 +29,7 @@ from coordwise.interrupts import Interrupted
 from coordwise.losses import Logistic, Loss
 from coordwise.penalties import ElasticNet as Penalty
 from coordwise.recording import Progress
+from coordwise.samples.source import Source
 from coordwise.validation import FloatArray
 
 __all__ = ["LogisticRegression"]
@@ -118,6 +120,13 @@ class LogisticRegression(Classifier):
             return super()._fit_classes(X, y, codes, offsets, weights, watch)
         start = self._start((X.shape[1], len(self.classes_)), X.shape[0], offsets)
         return [self._several(X, codes, self._weighted(y, codes, weights), start, watch.left(), watch)]
+
+    def _solve_source(self, source: Source, labels: Labels, watch: Watch) -> list[Fit]:
+        if len(labels.values) == 2:
+            return super()._solve_source(source, labels, watch)
+        targets = OneHot(tuple(float(value) for value in labels.values))
+        data = self._data(source, targets, labels.weights(self._class_weights_elsewhere(labels)))
+        return [self._fit_data(data, Softmax(), self._penalty, len(labels.values), watch)]
 
     def _several(
         self,

@@ -106,23 +106,34 @@ class Block:
 
         The constant, if there is one, stands between these.
         """
-        h = np.ascontiguousarray(h)
+        found = self._gram(np.ascontiguousarray(h), columns, shift, beside)
+        if self.constant and self.constant != 1:
+            width = (self.sizes.d - 1) if columns is None else len(columns)
+            found[width] *= self.constant
+            found[:, width] *= self.constant
+        return found
+
+    def _gram(
+        self, h: FloatArray, columns: NDArray[np.intp] | None, shift: FloatArray | None, beside: FloatArray | None
+    ) -> FloatArray:
+        """The same with a constant of 1."""
+        constant = bool(self.constant)
         A, rows = self._columns(columns)
         far = np.empty(0, np.intp) if shift is None else np.flatnonzero(shift)
         if shift is None or not len(far):
-            return Gram(A, self.constant, self.threads, rows)(h, beside)
-        d, more = A.shape[1], self.constant + (0 if beside is None else beside.shape[1])
+            return Gram(A, constant, self.threads, rows)(h, beside)
+        d, more = A.shape[1], constant + (0 if beside is None else beside.shape[1])
         if sp.issparse(A) and len(far) <= FEW_FAR * d:  # these beside the others
             moved = np.asarray(A[:, far].toarray(), np.float64) - shift[far]
             moved = moved if beside is None else np.hstack([beside, moved])
             places = np.arange(d + more)
             places[far] = d + more + np.arange(len(far))
-            return Gram(A, self.constant, self.threads, rows)(h, moved)[np.ix_(places, places)]
+            return Gram(A, constant, self.threads, rows)(h, moved)[np.ix_(places, places)]
         found = np.zeros((d + more, d + more))
         for first in range(0, self.m, AT_ONCE):
             some = slice(first, first + AT_ONCE)
             part = np.asarray(A[some].toarray() if sp.issparse(A) else A[some], np.float64) - shift
-            found += Gram(part, self.constant, self.threads)(h[some], None if beside is None else beside[some])
+            found += Gram(part, constant, self.threads)(h[some], None if beside is None else beside[some])
         return found
 
     @cached_property
