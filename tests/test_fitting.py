@@ -7,12 +7,12 @@ from fitting_cases import PENALTIES, SHAPES, data, model_of
 from scipy.optimize import minimize_scalar
 
 import coordwise as cw
-from coordwise.fitting.dual import with_column
 from coordwise.fitting.fit import fit
 from coordwise.fitting.model import LinearModel
 from coordwise.fitting.strategies import STRATEGIES
 from coordwise.losses import LOSSES
 from coordwise.results import Status
+from coordwise.samples.appended import with_column
 
 each_loss = pytest.mark.parametrize("loss", LOSSES)
 each_penalty = pytest.mark.parametrize("penalty", PENALTIES)

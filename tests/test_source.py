@@ -68,6 +68,9 @@ def test_the_constant_is_a_column_of_this_number(number):
     np.testing.assert_allclose(block.product(w), plain.product(w), atol=1e-12)
     np.testing.assert_allclose(block.adjoint(h), plain.adjoint(h), rtol=1e-12)
     np.testing.assert_allclose(block.squares(h), plain.squares(h), rtol=1e-12)
+    np.testing.assert_allclose(block.gram(s), plain.gram(s), rtol=1e-12, atol=1e-12)
+    some = np.array([2, 5])
+    np.testing.assert_allclose(block.gram(s, columns=some), plain.gram(s, columns=np.array([2, 5, 30])), rtol=1e-12)
 
 
 @pytest.mark.parametrize("storage", [np.asarray, sp.csr_array, sp.csc_array])

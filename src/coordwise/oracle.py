@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from coordwise import visits
 from coordwise.losses import Loss
-from coordwise.samples.base import Kept, Price, Samples
+from coordwise.samples.base import InOrder, Kept, Price, Samples
 from coordwise.second_moments import SecondMoments, far_from_0
 from coordwise.validation import FloatArray
 
@@ -104,6 +104,16 @@ class Oracle:
         work.rounds += 1
         work.bytes += sum(array.nbytes for array in [*sent.values(), *sums] if isinstance(array, np.ndarray))
         return found, sums
+
+    def sweep(
+        self, products: int, function: Callable[..., Any], *kept: Kept, state: Any, **sent: Any
+    ) -> tuple[Kept, Any]:
+        """`InOrder.sweep`, counted like a visit."""
+        assert isinstance(self.samples, InOrder)
+        found = self.samples.sweep(function, *kept, state=state, poll=self.poll, **sent)
+        self.work.entries += products * self.samples.sizes.nnz
+        self.work.rounds += 1
+        return found
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -162,7 +162,7 @@ def second_moments(block: Block, *, shift: FloatArray, level: FloatArray) -> Vis
     features, features, features and targets, targets, and squares of targets.
     """
     s = np.ones(block.m) if block.s is None else block.s
-    d, r = block.sizes.d - bool(block.constant), block.b - level
+    d, r = len(shift), block.b - level
     sums = [s @ r, s @ (r * r)]
     if shift.any():
         table = block.gram(s, shift=shift, beside=np.hstack([np.ones((block.m, 1)), r]))
@@ -182,7 +182,7 @@ def formed_together(block: Block, t: FloatArray, *, loss: Loss, columns: NDArray
     """The second derivatives of coupled losses in the weights of all features or of some, in the order of w.ravel()."""
     q = block.terms(loss).probabilities(t)
     s, K = np.ones(block.m) if block.s is None else block.s, block.outputs
-    width = (block.sizes.d - bool(block.constant) if columns is None else len(columns)) + bool(block.constant)
+    width = block.sizes.d if columns is None else len(columns) + bool(block.constant)
     hessian = np.empty((width, K, width, K))
     for j in range(K):
         for k in range(j, K):

@@ -20,7 +20,6 @@ from sklearn.utils.validation import _check_sample_weight
 from coordwise.erm import ERM
 from coordwise.estimators.progress import Watch, callback_support, with_callbacks
 from coordwise.estimators.warn import warn
-from coordwise.fitting.dual import with_column
 from coordwise.fitting.fit import Fit, fit
 from coordwise.fitting.model import Candidate, LinearModel
 from coordwise.fitting.offsets import Offsets, near_zero
@@ -30,6 +29,7 @@ from coordwise.losses import Loss
 from coordwise.methods import ACDM, NUACDM, RCDM, ACDMns, Method, NUACDMns, get_method
 from coordwise.penalties import ElasticNet
 from coordwise.results import Status
+from coordwise.samples.appended import with_column
 from coordwise.solvers import SOLVERS
 from coordwise.validation import FloatArray
 

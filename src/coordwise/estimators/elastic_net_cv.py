@@ -126,7 +126,7 @@ class ElasticNetCV(CrossValidated, Regressor):
 
     @_fit_context(prefer_skip_nested_validation=True)
     @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Any:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, **params: Any) -> Any:
         """Choose by cross-validation, and fit all samples.
 
         Parameters

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.base import _fit_context, is_classifier
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite, check_is_fitted, column_or_1d
 
-from coordwise.estimators.base import Linear, method_of, threads_of
+from coordwise.datasets.stream import Stream
+from coordwise.estimators.base import Linear, method_of, threads_of, with_callbacks
 from coordwise.estimators.multilabel import Multilabel, several_labels
 from coordwise.estimators.progress import Watch
 from coordwise.fitting.elsewhere import Elsewhere, fit_source, unfitted
@@ -90,6 +92,43 @@ class Sourced(Linear):
             self._certify(fits)
             raise lost
         self._report(fits, interrupted)
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    @with_callbacks
+    def fit_batches(self, make_batches: Callable[[], Any], classes: Any = None) -> Any:
+        """Fit samples that come in batches, of which one is in memory at a time.
+
+        The problem is that of `fit`, of all samples together. Every pass over the data calls ``make_batches`` again; of
+        each sample only its target, its weight and a few numbers of the solver stay in memory.
+
+        Parameters
+        ----------
+        make_batches : callable
+            Returns a fresh iterator over the same (X, y) or (X, y, sample_weight) batches in the same order each time
+            it is called. X is dense or sparse.
+        classes : array-like, default=None
+            The classes, for a classifier; a ValueError says so if the batches hold others, or lack one.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        TypeError, ValueError
+            Naming the batch that is wrong, or that differs from the one of the first pass.
+        """
+        stream, y = Stream(make_batches), None
+        if is_classifier(self):
+            y = stream.y
+            if classes is not None and set(np.unique(y).tolist()) != set(np.unique(classes).tolist()):
+                raise ValueError(f"classes={classes!r}, but the labels in the batches are {np.unique(y).tolist()}.")
+        elif classes is not None:
+            raise ValueError(f"classes={classes!r} is for classifiers; leave it out.")
+        return self._fit_source(stream, y, None)
+
+    def _fit_source(self, X: Any, y: Any, sample_weight: Any) -> Any:
+        raise NotImplementedError
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """R^2 of the predictions of a regressor, the share of right ones of a classifier.

@@ -14,13 +14,16 @@ from coordwise.estimators.base import CONSTRAINTS, nothing
 from coordwise.estimators.progress import Watch
 from coordwise.estimators.regressor import Regressor
 from coordwise.estimators.warn import warn
+from coordwise.fitting.elsewhere import Elsewhere, fit_source, unfitted
 from coordwise.fitting.fit import Fit
 from coordwise.fitting.model import Candidate
 from coordwise.fitting.offsets import Offsets
 from coordwise.fitting.unpenalised import penalty_of
-from coordwise.interrupts import Interrupted
+from coordwise.interrupts import Failed, Interrupted
 from coordwise.losses import Huber
 from coordwise.results import Status
+from coordwise.samples.base import Kept, RowsLost
+from coordwise.samples.block import Block
 from coordwise.validation import FloatArray
 
 __all__ = ["HuberRegressor"]
@@ -61,7 +64,7 @@ class HuberRegressor(Regressor):
     scale_ : float
         sigma.
     outliers_ : ndarray of bool, shape (n_samples,)
-        Where |y_i - <x_i, w> - c| > epsilon sigma.
+        Where |y_i - <x_i, w> - c| > epsilon sigma; not after a fit of samples that are elsewhere.
     """
 
     _multi_output = False
@@ -115,21 +118,38 @@ class HuberRegressor(Regressor):
         watch: Watch,
     ) -> Fit:
         """The fit at the scale whose derivative vanishes; fits are warm-started from one scale to the next."""
-        search = _Search(self, X, targets, offsets.level, weights, start, watch)
+        return self._searched(_Search(self, X, targets, offsets.level, weights, start, watch), targets, start)
+
+    def _solve_source(self, data: Elsewhere, outputs: int, watch: Watch) -> Fit:
+        """The same; the first guess of the scale is that of the first rows, and `outliers_` is not set."""
+        self.__dict__.pop("outliers_", None)
+        start = getattr(self, "_last", None) if self.warm_start else None
+        known = start is not None and start.w.shape == (data.source.shape[1], 1)
+        head = getattr(data.source, "head", None)
+        some = np.ones((1, 1)) if head is None else np.reshape(head()[1], (-1, 1))
+        return self._searched(_SearchElsewhere(self, data, some, watch), some, start if known else None)
+
+    def _searched(self, search: _Search, targets: FloatArray, start: Candidate | None) -> Fit:
+        """What a search finds, that begins at the spread of these targets."""
         try:
             self._find_scale(search, targets, start)
         except KeyboardInterrupt as stop:
             raise Interrupted(result=self._ended(search, stop)) from None
+        except (Failed, RowsLost) as lost:
+            self.scale_ = search.scale
+            raise Failed(str(lost), lost.result if isinstance(lost, Failed) else search.fit) from lost
         return self._ended(search, None)
 
     def _ended(self, search: _Search, stop: KeyboardInterrupt | None) -> Fit:
         """Set what the search has found, perhaps until Ctrl-C."""
         if isinstance(stop, Interrupted):
-            search.see(stop.result)
+            search.end(stop.result)
         elif stop is not None and search.fit is None:
-            search.see(nothing(search.X.shape, 1, Status.INTERRUPTED))
+            search.nothing_found()
         assert search.fit is not None
-        self.scale_, self.outliers_ = search.scale, search.residual > float(self.epsilon) * search.scale
+        self.scale_ = search.scale
+        if isinstance(search.residual, np.ndarray):
+            self.outliers_ = search.residual > float(self.epsilon) * search.scale
         self._left = search.left
         status = search.fit.status if stop is None else Status.INTERRUPTED
         return replace(search.fit, passes=search.passes, status=status)
@@ -182,6 +202,7 @@ class _Search:
     """Fits at fixed scales sigma, and the derivative of the minimum in sigma."""
 
     fit: Fit | None = None
+    residual: Any
 
     def __init__(
         self,
@@ -193,24 +214,29 @@ class _Search:
         start: Candidate | None,
         watch: Watch,
     ) -> None:
-        self.estimator, self.X, self.targets, self.level, self.weights = estimator, X, targets, level, weights
-        self.start, self.watch = start, watch
+        self.X, self.targets, self.level, self.weights = X, targets, level, weights
+        self.start = start
         self.s = np.ones(len(targets)) if weights is None else weights
         self.total = float(self.s.sum())
+        self.residual = np.abs(targets[:, 0])
+        self.begin(estimator, watch)
+
+    def begin(self, estimator: HuberRegressor, watch: Watch) -> None:
+        """Nothing is known yet."""
+        self.estimator, self.watch = estimator, watch
         self.epsilon, self.alpha = float(estimator.epsilon), float(estimator.alpha)
         self.passes = 0.0
         self.left = 0.0  # to gain in sigma, relative to the objective at zero
         self.scale = np.nan
-        self.residual = np.abs(targets[:, 0])
 
     @property
-    def last(self) -> tuple[Fit, float, FloatArray]:
+    def last(self) -> tuple[Fit, float, Any]:
         """The last fit, its scale and its residuals."""
         assert self.fit is not None
         return self.fit, self.scale, self.residual
 
     @last.setter
-    def last(self, last: tuple[Fit, float, FloatArray]) -> None:
+    def last(self, last: tuple[Fit, float, Any]) -> None:
         self.fit, self.scale, self.residual = last
         self.start = last[0].candidate
 
@@ -221,27 +247,43 @@ class _Search:
 
     def slope(self, log_scale: float) -> float:
         """(1/W) dF/dsigma at the best w, c for this sigma."""
-        self.scale = scale = float(np.exp(log_scale))
-        found = self.estimator._fit_model(
+        self.scale = float(np.exp(log_scale))
+        found = self.fitted(Huber(delta=self.epsilon * self.scale))
+        self.start = found.candidate
+        self.see(found)
+        return 1 - self.inside()
+
+    def fitted(self, loss: Huber) -> Fit:
+        """The fit at the present scale, whose loss this is."""
+        return self.estimator._fit_model(
             self.X,
             self.targets,
-            Huber(delta=self.epsilon * scale),
-            penalty_of(0.0, self.alpha * scale / self.total),
+            loss,
+            penalty_of(0.0, self.alpha * self.scale / self.total),
             self.weights,
             self.watch,
             intercept=bool(self.estimator.fit_intercept),
             start=self.start,
             level=self.level,
         )
-        self.start = found.candidate
-        self.see(found)
-        return 1 - float(self.s @ np.minimum(self.residual / scale, self.epsilon) ** 2) / self.total
+
+    def inside(self) -> float:
+        """(1/W) sum_i s_i min(|r_i|/sigma, epsilon)^2."""
+        return float(self.s @ np.minimum(self.residual / self.scale, self.epsilon) ** 2) / self.total
+
+    def nothing_found(self) -> None:
+        """Ctrl-C came before the first fit."""
+        self.see(nothing(self.X.shape, 1, Status.INTERRUPTED))
 
     def see(self, found: Fit) -> None:
         """The fit at the present scale."""
         self.fit = found
         self.passes += found.passes
         self.residual = np.abs(self.targets[:, 0] - np.asarray(self.X @ found.w[:, 0]) - found.c[0])
+
+    def end(self, found: Fit) -> None:
+        """What Ctrl-C has left of the fit at the present scale."""
+        self.see(found)
 
     def at_zero(self) -> float:
         """(1/W) F at w = 0, c = 0 and the current scale, of the targets as given or as moved, whichever is less."""
@@ -289,3 +331,78 @@ class _Search:
                 low, f_low, f_high, known_low = middle, f_middle, f_high / 2, self.last[0].converged
             else:
                 high, f_high, f_low, known_high = middle, f_middle, f_low / 2, self.last[0].converged
+
+
+class _SearchElsewhere(_Search):
+    """The same over samples that are elsewhere, where the residuals stay."""
+
+    def __init__(self, estimator: HuberRegressor, data: Elsewhere, some: FloatArray, watch: Watch) -> None:
+        self.data = data
+        self.level = float(np.median(some)) if data.intercept else 0.0  # type: ignore[assignment]
+        self.samples = data.samples(Offsets.none())
+        self.total = self.samples.sizes.total
+        self.residual: Kept = ()
+        self.begin(estimator, watch)
+        self.start = None
+
+    def fitted(self, loss: Huber) -> Fit:
+        """See `_Search.fitted`."""
+        estimator, start = self.estimator, self.start
+        options = estimator._options(self.watch.left())
+        return fit_source(
+            self.data,
+            loss,
+            lambda total: penalty_of(0.0, self.alpha * self.scale / total),
+            tol=options["tol"],
+            max_passes=options["max_passes"],
+            time_limit=options["time_limit"],
+            strategy=options["strategy"],
+            start=None if start is None else (start.w, start.c),
+            callback=self.watch,
+        )
+
+    def see(self, found: Fit) -> None:
+        """See `_Search.see`: one pass."""
+        self.fit = found
+        self.passes += found.passes + 1
+        w = np.vstack([found.w, found.c]) if self.data.intercept else found.w
+        self.residual = self.samples.visit(residuals, w=w)[0]
+
+    def inside(self) -> float:
+        """See `_Search.inside`."""
+        sums = self.samples.visit(clipped, self.residual, scale=self.scale, epsilon=self.epsilon)[1]
+        return float(sums[0]) / self.total
+
+    def at_zero(self) -> float:
+        """See `_Search.at_zero`."""
+        levels = np.array([0.0, self.level])
+        (sums,) = self.samples.visit(losses_at, levels=levels, scale=self.scale, epsilon=self.epsilon)[1]
+        return self.scale * (1 + float(np.min(sums)) / self.total)
+
+    def end(self, found: Fit) -> None:
+        """See `_Search.end`; without a pass for the residuals."""
+        self.fit = found
+        self.passes += found.passes
+
+    def nothing_found(self) -> None:
+        """See `_Search.nothing_found`."""
+        self.fit = unfitted((self.data.source.shape[1], 1), Status.INTERRUPTED)
+
+
+def residuals(block: Block, *, w: FloatArray) -> tuple[Any, list[FloatArray]]:
+    """A visit: keep |<a_i, w> - b_i|."""
+    return np.abs(block.product(w) - block.b), []
+
+
+def clipped(block: Block, residual: FloatArray, *, scale: float, epsilon: float) -> tuple[Any, list[FloatArray]]:
+    """A visit: sum_i s_i min(|r_i|/scale, epsilon)^2."""
+    s = np.ones(block.m) if block.s is None else block.s
+    return None, [s @ np.minimum(residual[:, 0] / scale, epsilon) ** 2]
+
+
+def losses_at(block: Block, *, levels: FloatArray, scale: float, epsilon: float) -> tuple[Any, list[FloatArray]]:
+    """A visit: sum_i s_i H((b_i - level)/scale) of every level."""
+    s = np.ones(block.m) if block.s is None else block.s
+    z = np.abs(block.b - levels) / scale
+    inside = np.minimum(z, epsilon)
+    return None, [s @ (inside * (2 * z - inside))]

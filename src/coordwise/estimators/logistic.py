@@ -124,8 +124,8 @@ class LogisticRegression(Classifier):
     def _solve_source(self, source: Source, labels: Labels, watch: Watch) -> list[Fit]:
         if len(labels.values) == 2:
             return super()._solve_source(source, labels, watch)
-        targets = OneHot(tuple(float(value) for value in labels.values))
-        data = self._data(source, targets, labels.weights(self._class_weights_elsewhere(labels)))
+        weights = labels.weights(self._class_weights_elsewhere(labels))
+        data = self._data(source, OneHot(tuple(labels.values.tolist())), weights)
         return [self._fit_data(data, Softmax(), self._penalty, len(labels.values), watch)]
 
     def _several(

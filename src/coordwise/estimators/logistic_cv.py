@@ -160,7 +160,7 @@ of shape (n_folds, n_l1_ratios, n_cs, n_classes, n_dof)
 
     @_fit_context(prefer_skip_nested_validation=True)
     @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Any:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, **params: Any) -> Any:
         """Choose C and l1_ratio by cross-validation, and fit all samples.
 
         Parameters

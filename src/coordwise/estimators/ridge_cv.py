@@ -110,7 +110,7 @@ class RidgeCV(AlphaCV, Regressor):
 
     @_fit_context(prefer_skip_nested_validation=True)
     @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Any:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, **params: Any) -> Any:
         """Choose alpha by cross-validation, and fit all samples.
 
         Parameters
@@ -219,7 +219,7 @@ class RidgeClassifierCV(Multilabel, AlphaCV, Classifier):
 
     @_fit_context(prefer_skip_nested_validation=True)
     @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Any:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, **params: Any) -> Any:
         """Choose alpha by cross-validation, and fit all samples.
 
         Parameters

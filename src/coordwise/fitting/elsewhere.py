@@ -172,7 +172,7 @@ def fit_source(
     def fitted(outcome: Outcome) -> Fit:
         if kept is not None:
             kept.keep(outcome.w)
-        return _fit_of(outcome, data, offsets, time.perf_counter() - begun)
+        return _fit_of(outcome, data, offsets, loss.coupled, time.perf_counter() - begun)
 
     try:
         weights = None if start is None else _start_of(data, offsets, *start)
@@ -193,12 +193,14 @@ def _start_of(data: Elsewhere, offsets: Offsets, w: FloatArray, c: FloatArray) -
     return np.vstack([w, offsets.removed(w, c) if data.free else c / data.scaling])
 
 
-def _fit_of(outcome: Outcome, data: Elsewhere, offsets: Offsets, seconds: float) -> Fit:
+def _fit_of(outcome: Outcome, data: Elsewhere, offsets: Offsets, coupled: bool, seconds: float) -> Fit:
     """Weights and intercepts for the data as they are."""
     w, c = outcome.w, np.zeros(outcome.w.shape[1])
     if data.intercept:
         w, last = w[:-1], w[-1]
         c = offsets.restored(w, last) if data.free else last * data.scaling
+        if coupled and data.free:  # a common shift changes nothing: the one with sum 0, as in memory
+            c = c - c.mean()
     names = ", then ".join(outcome.solvers) or f"none: {outcome.status.value} before the fit"
     return Fit(
         w,
@@ -206,7 +208,7 @@ def _fit_of(outcome: Outcome, data: Elsewhere, offsets: Offsets, seconds: float)
         np.zeros((0, w.shape[1])),
         outcome.value,
         outcome.gap,
-        outcome.scale,
+        np.where(np.isfinite(outcome.scale), outcome.scale, 1.0),
         outcome.status,
         float(outcome.passes),
         int(outcome.work.rounds),

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from coordwise.validation import FloatArray
 
-__all__ = ["Kept", "Price", "RowsLost", "Samples", "Sizes", "summed"]
+__all__ = ["InOrder", "Kept", "Price", "RowsLost", "Samples", "Sizes", "summed"]
 
 Kept = tuple[Any, ...]  # one array per block; only the samples look inside
 Visitor = Callable[..., tuple[Any, list[FloatArray]]]
@@ -60,6 +60,24 @@ class Samples(Protocol):
         The arrays, with a row per sample, stay with the blocks. The small arrays are added in the order of the blocks,
         never in the order in which blocks finish, so that the same blocks give the same bits. `function` is a pure
         function that can be sent to another process by its name. `poll` is called between blocks and may raise.
+        """
+
+
+@runtime_checkable
+class InOrder(Samples, Protocol):
+    """Samples whose blocks this process visits one after the other: what is kept beside them are arrays here."""
+
+    def sweep(
+        self,
+        function: Callable[..., tuple[Any, Any]],
+        *kept: Kept,
+        state: Any,
+        poll: Callable[[], object] | None = None,
+        **sent: Any,
+    ) -> tuple[Kept, Any]:
+        """function(block, *its parts of kept, state=, **sent) -> (array or None, state), block after block.
+
+        Every block sees the state that the one before it has returned; the last one's is returned with the arrays.
         """
 
 

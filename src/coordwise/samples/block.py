@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from coordwise.fitting.weighted import Gram
 from coordwise.losses import Loss
 from coordwise.rows import Rows
+from coordwise.samples.appended import with_column
 from coordwise.samples.base import Sizes
 from coordwise.validation import FloatArray
 
@@ -55,7 +56,9 @@ class Block:
         self.m, self.outputs = self.b.shape
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name not in ("sizes", "_sparse_rows")}
+        return {
+            name: value for name, value in vars(self).items() if name not in ("sizes", "_sparse_rows", "_by_sample")
+        }
 
     def __sizeof__(self) -> int:
         """Bytes of the arrays, by which schedulers of a cluster judge what it would take to move them."""
@@ -68,6 +71,17 @@ class Block:
         weights = np.ones(self.m) if self.s is None else self.s
         squares = self.rows.norms2() @ weights if self.by_rows else float(self.rows.norms2(weights).sum())
         return Sizes(self.m, d, self.outputs, self.rows.nnz, float(weights.sum()), float(squares))
+
+    def by_sample(self, column: float = 0.0) -> Rows:
+        """The rows as coordinates of a dual, each with `column`, or else the constant, as its last entry.
+
+        Made once for as long as the block lives, unless it is the rows themselves.
+        """
+        column = column or float(self.constant)
+        known: tuple[float, Rows] | None = vars(self).get("_by_sample")
+        if known is None or known[0] != column:
+            known = self._by_sample = column, _by_sample(self.rows, self.by_rows, column)
+        return known[1]
 
     def terms(self, loss: Loss, k: int | None = None) -> Any:
         """s_i phi(.; b_i), of one output or of all: `Terms`, or those of a coupled loss."""
@@ -106,18 +120,19 @@ class Block:
 
         The constant, if there is one, stands between these.
         """
-        found = self._gram(np.ascontiguousarray(h), columns, shift, beside)
-        if self.constant and self.constant != 1:
-            width = (self.sizes.d - 1) if columns is None else len(columns)
-            found[width] *= self.constant
-            found[:, width] *= self.constant
+        found = self._gram(h, columns, shift, beside)
+        if self.constant not in (0, 1):
+            place = len(columns) if columns is not None else self.rows.width if self.by_rows else self.rows.count
+            found[place] *= self.constant
+            found[:, place] *= self.constant
         return found
 
     def _gram(
         self, h: FloatArray, columns: NDArray[np.intp] | None, shift: FloatArray | None, beside: FloatArray | None
     ) -> FloatArray:
-        """The same with a constant of 1."""
+        """`gram` for a constant of 1."""
         constant = bool(self.constant)
+        h = np.ascontiguousarray(h)
         A, rows = self._columns(columns)
         far = np.empty(0, np.intp) if shift is None else np.flatnonzero(shift)
         if shift is None or not len(far):
@@ -154,6 +169,16 @@ class Block:
             picked = rows.picked(columns, self.threads)
             return sp.csr_array(picked, shape=(self.m, len(columns)), copy=False), None
         return sp.csr_array(rows.arrays, shape=(self.m, rows.width), copy=False), lambda _: rows
+
+
+def _by_sample(rows: Rows, by_rows: bool, column: float) -> Rows:
+    if not by_rows:
+        rows = rows.turned("rows") if rows.dense is None else Rows(np.ascontiguousarray(rows.dense.T))
+    if column == 0:
+        return rows
+    dense = rows.dense
+    given = sp.csr_array(rows.arrays, shape=(rows.count, rows.width), copy=False) if dense is None else dense
+    return Rows(with_column(given, column))
 
 
 def _stored(A: Any) -> Literal["rows", "columns"]:

@@ -58,6 +58,24 @@ class Chunks:
             del block  # before the next one but one is loaded
         return tuple(found), summed(sums)
 
+    def sweep(
+        self,
+        function: Callable[..., tuple[Any, Any]],
+        *kept: Kept,
+        state: Any,
+        poll: Callable[[], object] | None = None,
+        **sent: Any,
+    ) -> tuple[Kept, Any]:
+        """See `InOrder.sweep`."""
+        found = []
+        for k, block in enumerate(self._blocks()):
+            if poll is not None:
+                poll()
+            own, state = function(block, *(parts[k] for parts in kept), state=state, **sent)
+            found.append(own)
+            del block
+        return tuple(found), state
+
     def _blocks(self) -> Iterator[Block]:
         """All of them in order, one of which is loaded ahead by another thread."""
         if len(self.loads) == 1:

@@ -37,3 +37,17 @@ class Memory:
             poll()
         found, sums = function(self.block, *(parts[0] for parts in kept), **sent)
         return (found,), sums
+
+    def sweep(
+        self,
+        function: Callable[..., tuple[Any, Any]],
+        *kept: Kept,
+        state: Any,
+        poll: Callable[[], object] | None = None,
+        **sent: Any,
+    ) -> tuple[Kept, Any]:
+        """See `InOrder.sweep`."""
+        if poll is not None:
+            poll()
+        found, state = function(self.block, *(parts[0] for parts in kept), state=state, **sent)
+        return (found,), state

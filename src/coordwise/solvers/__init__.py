@@ -2,10 +2,12 @@
 
 from coordwise.solvers.base import Solver
 from coordwise.solvers.conjugate import NewtonCG
+from coordwise.solvers.descent import Descent
 from coordwise.solvers.gram import Gram
 from coordwise.solvers.newton import Newton
 from coordwise.solvers.working_set import WorkingSet
 
-__all__ = ["SOLVERS", "Gram", "Newton", "NewtonCG", "Solver", "WorkingSet"]
+__all__ = ["SOLVERS", "Descent", "Gram", "Newton", "NewtonCG", "Solver", "WorkingSet"]
 
-SOLVERS: tuple[Solver, ...] = (Gram(), Newton(), NewtonCG(), WorkingSet())  # among which the choice is made
+# among which the choice is made
+SOLVERS: tuple[Solver, ...] = (Gram(), Newton(), NewtonCG(), NewtonCG("part"), WorkingSet(), Descent())
