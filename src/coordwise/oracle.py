@@ -91,7 +91,7 @@ class Oracle:
     problem: Problem
     poll: Callable[[], object] | None = None
     work: Work = field(default_factory=Work)
-    blocks: int = 1  # of the last visit
+    blocks: int = 0  # of samples, as far as the last visit tells
 
     def visit(
         self, products: int, function: Callable[..., Any], *kept: Kept, **sent: Any
@@ -175,10 +175,11 @@ class Oracle:
         """
         shift = np.zeros(w.shape[1])
         low, high = np.full(w.shape[1], -np.inf), np.full(w.shape[1], np.inf)
-        size = self.visit(0, visits.size_of_slopes, scores, loss=self.problem.loss)[1][0]
+        slope, bend, size = self.visit(0, visits.slope_and_size, scores, loss=self.problem.loss)[1]
         reach = np.maximum(1.0, np.abs(w[-1]))
-        for _ in range(STEPS_OF_A_SHIFT):
-            slope, bend = self.visit(0, visits.slope_of_shift, scores, loss=self.problem.loss, by=shift)[1]
+        for taken in range(STEPS_OF_A_SHIFT):
+            if taken:
+                slope, bend = self.visit(0, visits.slope_of_shift, scores, loss=self.problem.loss, by=shift)[1]
             open_ones = np.isfinite(slope) & (np.abs(slope) > EPS * (size + bend * np.abs(w[-1] + shift)))
             if not open_ones.any():
                 break
@@ -201,15 +202,19 @@ class Oracle:
         return w, self.visit(0, visits.shifted, scores, by=shift)[0]
 
     def _centred_together(self, w: FloatArray, scores: Kept) -> tuple[FloatArray, Kept]:
-        """The same for a coupled loss, whose intercepts Newton's method finds together."""
-        shift, loss = np.zeros(w.shape[1]), self.problem.loss
+        """The same for a coupled loss, whose intercepts Newton's method finds together; their mean is 0."""
+        shift, loss = np.full(w.shape[1], -w[-1].mean()), self.problem.loss
+        small = EPS * self.samples.sizes.total
         for _ in range(STEPS_OF_A_SHIFT):
-            slope, bend = self.visit(0, visits.slope_of_shifts, scores, loss=loss, by=shift)[1]
-            if np.max(np.abs(slope)) <= 4 * EPS * self.samples.sizes.total:
+            slope, bend, of_class = self.visit(0, visits.slope_of_shifts, scores, loss=loss, by=shift)[1]
+            if np.max(np.abs(slope)) <= 4 * small:
                 break
             step = np.linalg.lstsq(bend, slope, rcond=1e-12)[0]
             limit = np.max(np.abs(step))
-            before, shift = shift, shift - step * min(1.0, 2.0 / limit if limit > 0 else 1.0)
+            step *= min(1.0, 2.0 / limit if limit > 0 else 1.0)
+            gone = (of_class == 0) & (slope > small)  # a class without weight, whose slope falls as exp(its intercept)
+            step[gone] = np.log(slope[gone] / small)
+            before, shift = shift, shift - (step - step.mean())
             if np.array_equal(before, shift):
                 break
         if not shift.any():

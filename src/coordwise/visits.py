@@ -31,7 +31,7 @@ __all__ = [
     "scaled",
     "second_moments",
     "shifted",
-    "size_of_slopes",
+    "slope_and_size",
     "slope_of_shift",
     "slope_of_shifts",
     "times",
@@ -86,11 +86,12 @@ def shifted(block: Block, t: FloatArray, *, by: FloatArray) -> Visited:
     return t + by, []
 
 
-def size_of_slopes(block: Block, t: FloatArray, *, loss: Loss) -> Visited:
-    """The sum of the moduli of the derivatives of the losses at t, or of what they are differences of."""
+def slope_and_size(block: Block, t: FloatArray, *, loss: Loss) -> Visited:
+    """`slope_of_shift` at t, and the sum of the moduli of the derivatives, or of what they are differences of."""
     terms = block.terms(loss)
     h = terms.second_derivative(t)
-    return None, [(np.abs(terms.derivative(t)) + h * (np.abs(t) + np.abs(block.b))).sum(axis=0)]
+    size = (np.abs(terms.derivative(t)) + h * (np.abs(t) + np.abs(block.b))).sum(axis=0)
+    return None, [*slope_of_shift(block, t, loss=loss, by=np.zeros(block.outputs))[1], size]
 
 
 def slope_of_shift(block: Block, t: FloatArray, *, loss: Loss, by: FloatArray) -> Visited:
@@ -114,11 +115,12 @@ def bent(block: Block, t: FloatArray, *, loss: Loss, kind: Kind = "exact") -> Vi
     return h, [block.squares(h)]
 
 
-def curvatures(block: Block, t: FloatArray, loss: Loss, kind: Kind) -> FloatArray:
+def curvatures(block: Block, t: FloatArray, loss: Loss, kind: Kind, k: int | None = None) -> FloatArray:
     """Those of the losses at scores t (`exact`); no less than a little of the largest one, and more on straight parts
-    that are steep (`damped`); or those of parabolas that lie above the losses and touch them at t (`majorant`).
+    that are steep (`damped`); or those of parabolas that lie above the losses and touch them at t (`majorant`). Of all
+    outputs or of output k, which t has alone then.
     """
-    terms = block.terms(loss)
+    terms, b = block.terms(loss, k), block.b if k is None else block.b[:, k : k + 1]
     if kind == "exact":
         return terms.second_derivative(t)
     largest = np.broadcast_to(loss.smoothness * (1.0 if block.s is None else block.s[:, None]), t.shape)
@@ -128,7 +130,7 @@ def curvatures(block: Block, t: FloatArray, loss: Loss, kind: Kind) -> FloatArra
         return np.where((h <= 0) & (y != 0), FLAT * largest, np.maximum(h, DAMP * largest))
     if loss.shape.logistic or loss.shape.kink > 0 or loss.shape.dead > 0:
         return np.ascontiguousarray(largest)
-    r = np.abs(t - block.b)  # linear far out: with the vertex at the target
+    r = np.abs(t - b)  # linear far out: with the vertex at the target
     return np.where(y == 0, largest, np.minimum(np.abs(y) / np.where(r > 0, r, 1.0), largest))
 
 
@@ -175,7 +177,8 @@ def formed(
     block: Block, t: FloatArray, *, loss: Loss, kind: Kind, k: int, columns: NDArray[np.intp] | None = None
 ) -> Visited:
     """A' diag(h_k) A of all features or of some, that of the constant last, h being the curvatures at scores t."""
-    return None, [block.gram(curvatures(block, t, loss, kind)[:, k], columns=columns)]
+    own = np.ascontiguousarray(t[:, k : k + 1])
+    return None, [block.gram(curvatures(block, own, loss, kind, k)[:, 0], columns=columns)]
 
 
 def formed_together(block: Block, t: FloatArray, *, loss: Loss, columns: NDArray[np.intp] | None = None) -> Visited:
@@ -199,12 +202,12 @@ def formed_here(block: Block, h: FloatArray | None, *, k: int) -> Visited:
 
 
 def slope_of_shifts(block: Block, t: FloatArray, *, loss: Loss, by: FloatArray) -> Visited:
-    """Sums of the derivatives and of the Hessians of coupled losses at t + by."""
+    """Sums of the derivatives and of the Hessians of coupled losses at t + by, and of the targets."""
     terms = block.terms(loss)
     there = t + by
     q = terms.probabilities(there)
     s = np.ones(block.m) if block.s is None else block.s
-    return None, [terms.derivative(there).sum(axis=0), np.diag(s @ q) - (q * s[:, None]).T @ q]
+    return None, [terms.derivative(there).sum(axis=0), np.diag(s @ q) - (q * s[:, None]).T @ q, s @ block.b]
 
 
 def scaled(block: Block, y: FloatArray, *, loss: Loss, by: FloatArray) -> Visited:

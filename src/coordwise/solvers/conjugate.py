@@ -63,16 +63,19 @@ class NewtonCG(Outer):
         """See `Solver`: sqrt(kappa)/2 steps of conjugate gradients per e-fold, no more than there are features.
 
         With a part's Hessian kappa is the ratio of the ends of the Marchenko-Pastur law for as many samples as the part
-        has and as many directions as the penalty leaves free.
+        has and as many directions as the penalty leaves free. Where all samples are in one block it is infinite: that
+        part is the whole, and Newton's method itself costs less.
         """
+        if self.preconditioner == "part" and oracle.blocks == 1:
+            return Work(rounds=math.inf)
         sizes, problem = oracle.samples.sizes, oracle.problem
-        d, K = oracle.shape
+        (d, K), blocks = oracle.shape, max(oracle.blocks, 1)
         most = sizes.squares / sizes.total / (problem.loss.gamma * problem.l2)  # bounds the trace of H/l2 - 1
         kappa, flops, numbers = most / max(d, 1), 0.0, 16.0 * d * K
         if self.preconditioner == "part":
-            spread = math.sqrt(min(d, most) * oracle.blocks / max(sizes.n, 1)) if oracle.blocks > 1 else 0.0
+            spread = math.sqrt(min(d, most) * blocks / max(sizes.n, 1))
             kappa = min(most, ((1 + spread) / (1 - spread)) ** 2) if spread < 1 else most
-            flops = NEWTON_STEPS * K * (oracle.gram_flops(d) / oracle.blocks + d**3 / 3)
+            flops = NEWTON_STEPS * K * (oracle.gram_flops(d) / blocks + d**3 / 3)
         pairs = min(folds * (1 + math.sqrt(kappa) / 2), float(d)) + NEWTON_STEPS
         rounds = pairs + (4 + 5 * problem.intercept) * NEWTON_STEPS
         if self.preconditioner == "part":

@@ -57,6 +57,8 @@ class Outer:
             left = np.where(active, found.gap / np.maximum(begun, 1e-300), 0.0)
             curvature = oracle.curvature(point, "majorant" if above else "exact")
             step = self.step(curvature, left, goal)
+            if oracle.problem.loss.coupled:  # it does not see a shift of all outputs, which the penalty takes to 0
+                step = step - (step + point.w).mean(axis=1, keepdims=True)
             reached, length = descended(oracle, point, step, (point.gradient * step).sum(axis=0))
             above, retried = length < SHORT and not oracle.problem.loss.coupled, above
             if reached is not None:

@@ -22,7 +22,7 @@ __all__ = ["WorkingSet"]
 
 FIRST = 100  # features of a working set at least
 ROUNDS = 12  # that a forecast allows for
-IN_VAIN = 4  # rounds on all features without a fall of P or of the gap after which rounding allows no more
+IN_VAIN = 4  # rounds without a fall of P or of the gap after which rounding allows no more
 
 Features = NDArray[np.intp]
 
@@ -76,12 +76,13 @@ class WorkingSet:
                 return
             slow = bool(np.any(active & ~(found.gap <= last / 2)))
             used, outside = self._counted(oracle, point)
-            size = min(max(2 * size if slow and used + outside > size else size, 2 * used, FIRST), largest)
+            grows = in_vain > 0 or (slow and used + outside > size)
+            size = min(max(2 * size if grows else size, 2 * used, FIRST), largest)
             step, slope = self._step(oracle.curvature(point, "majorant" if above else "damped"), active, size)
             reached, length = descended(oracle, point, step, slope)
             gained = reached is not None and bool(np.any(reached.value < point.value) or np.any(found.gap < 0.9 * last))
-            in_vain = 0 if gained else in_vain + (size >= largest)
-            if in_vain >= IN_VAIN:
+            in_vain = 0 if gained else in_vain + 1
+            if in_vain >= IN_VAIN and size >= largest:
                 return
             above, last = length < SHORT and not oracle.problem.loss.coupled, found.gap
             if reached is not None:
