@@ -20,12 +20,14 @@ from coordwise.erm import ERM, DualERM
 from coordwise.kernels import Plan, Run
 from coordwise.losses import Loss
 from coordwise.penalties import L2
+from coordwise.recording import Progress
 from coordwise.rows import Rows
 from coordwise.samples.block import Block
 from coordwise.solve import solve
 from coordwise.validation import FloatArray
 
 __all__ = [
+    "PRODUCTS",
     "Gathered",
     "Statement",
     "balanced",
@@ -38,6 +40,9 @@ __all__ = [
     "sizes_of",
     "swept",
 ]
+
+
+PRODUCTS = 3  # entries that a round touches, in those of A: a certificate is two products
 
 
 class Statement(NamedTuple):
@@ -168,7 +173,13 @@ def swept(
     rows = block.by_sample(statement.column)
     found = (rows.part(which).arrays if len(which) else None, block.b[which], _taken(block.s, which), y[which], which)
     added = [a + b for a, b in zip(state["sums"], sums, strict=True)] if "sums" in state else sums
-    return y, {"image": image, "sums": added, "found": [*state.get("found", []), found], "width": rows.width}
+    return y, {
+        "image": image,
+        "sums": added,
+        "found": [*state.get("found", []), found],
+        "width": rows.width,
+        "threads": block.threads,
+    }
 
 
 def _taken(s: FloatArray | None, which: NDArray[np.intp]) -> FloatArray | None:
@@ -197,7 +208,7 @@ def _open(
     return np.sort(ranked[:few])
 
 
-def gathered(state: dict[str, Any], threads: int) -> Gathered | None:
+def gathered(state: dict[str, Any]) -> Gathered | None:
     """The samples that a sweep found, as one block; None if there are none."""
     parts = [part for part in state["found"] if part[0] is not None]
     places = [part[4] for part in state["found"]]
@@ -209,7 +220,7 @@ def gathered(state: dict[str, Any], threads: int) -> Gathered | None:
         A: Any = np.concatenate([part[0][0] for part in parts])
     else:
         A = sp.vstack([sp.csr_array(part[0], shape=(len(part[1]), state["width"])) for part in parts], format="csr")
-    return Gathered(Block(A, b, s, threads=threads), places, y, state["image"])
+    return Gathered(Block(A, b, s, threads=state["threads"]), places, y, state["image"])
 
 
 class _Part(ERM):
@@ -237,13 +248,18 @@ def finished(
     objective.image0 = found.image - before
     scale = problem.value_at_zero
     tol = float(np.min(np.where(scale > 0, goal / np.where(scale > 0, scale, 1.0), np.inf)))
+
+    def watch(progress: Progress) -> None:
+        if poll is not None:
+            poll()
+
     result = solve(
         objective,
         tol=tol if np.isfinite(tol) else 1.0,
         max_passes=passes,
         random_state=seed,
         x0=found.y,
-        callback=None if poll is None else lambda progress: poll(),
+        callback=watch,
         n_jobs=found.block.threads,
     )
     return result.point, found.image + (objective.rows.combine(result.point) - before), result.passes
