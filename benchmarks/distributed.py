@@ -1,9 +1,10 @@
 """Logistic regression on a Dask cluster of this machine: rounds, bytes and seconds to a gap, against dask-ml.
 
     COORDWISE_DATA=... python benchmarks/distributed.py [--data w8a covtype generated] [--workers 1 2] [--json FILE]
+    python benchmarks/distributed.py --rounds
 
 All libraries get the same persisted dask arrays on the same cluster, one partition per worker, without an intercept
-(dask-ml would penalise it). dask-ml has no certificate: it is run with 1, 2, 4, ... iterations, and its time to an
+(dask-ml would penalise it). dask-ml has no certificate: it is run with 8, 32, 128, ... iterations, and its time to an
 accuracy is that of the shortest run whose P is within it of the certified minimum. Ratios within a row count; seconds
 are those of a machine.
 """
@@ -17,6 +18,7 @@ import sys
 import time
 import warnings
 from dataclasses import asdict, dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 sys.path[:] = [place for place in sys.path if Path(place).resolve() != Path(__file__).resolve().parent]  # of this name
@@ -30,6 +32,10 @@ from distributed import Client, LocalCluster, wait
 import coordwise.dask as cd
 from coordwise import datasets
 from coordwise import estimators as ce
+from coordwise.samples import Block, Memory
+from coordwise.samples.cluster import Cluster
+from coordwise.samples.dask import Dask
+from coordwise.samples.transport import Call
 
 TOLS = (1e-4, 1e-6)
 PEERS = ("lbfgs", "admm", "newton")
@@ -53,7 +59,7 @@ class Row:
 def generated(n, d, density, seed=0):
     """Sparse rows with columns of unequal size, and labels of a noisy linear model."""
     rng = np.random.default_rng(seed)
-    per = max(int(round(density * d)), 1)
+    per = max(round(density * d), 1)
     weights = 1 / np.arange(1, d + 1) ** 0.5
     indices = rng.choice(d, size=(n, per), p=weights / weights.sum()).astype(np.int32)
     A = sp.csr_array((rng.standard_normal(n * per), indices.ravel(), np.arange(0, n * per + 1, per)), shape=(n, d))
@@ -85,7 +91,7 @@ def on_cluster(A, y, parts):
     cuts = np.linspace(0, len(y), parts + 1).astype(int)
     chunks = tuple(np.diff(cuts).tolist())
     if sp.issparse(A):
-        rows = [dask.delayed(A[i:j]) for i, j in zip(cuts, cuts[1:], strict=False)]
+        rows = [dask.delayed(A[i:j]) for i, j in pairwise(cuts)]
         blocks = [da.from_delayed(row, (n, A.shape[1]), A.dtype) for row, n in zip(rows, chunks, strict=True)]
         X = da.concatenate(blocks)
     else:
@@ -128,7 +134,7 @@ def peer(name, workers, solver, X, t, P, best, options):
     except ImportError as error:
         row.note = f"not installed ({error})"
         return row
-    spent, iterations, last = 0.0, 1, None
+    spent, iterations, last = 0.0, 8, None
     while spent < options.limit and iterations <= 2**14:
         begun = time.perf_counter()
         try:
@@ -146,8 +152,39 @@ def peer(name, workers, solver, X, t, P, best, options):
                 row.seconds[f"{tol:g}"] = seconds
         if row.error <= min(TOLS) or (last is not None and iterations > 64 and row.error == last):
             break
-        last, iterations = row.error, 2 * iterations
+        last, iterations = row.error, 4 * iterations
     return row
+
+
+def echo(block, *, w):
+    """A visit that sends w and returns it."""
+    return None, [w]
+
+
+def nothing(d):
+    """Samples of two rows."""
+    return Memory(Block(np.ones((2, d)), np.ones((2, 1))))
+
+
+def rounds(workers):
+    """Seconds of a round that computes nothing: the constants of docs/scaling.md and of `coordwise.choose.machine`."""
+    with (
+        LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None, memory_limit=0) as made,
+        Client(made),
+    ):
+        transport = Dask(Client.current())
+        print(f"{'partitions':>10} {'numbers':>10} {'ms':>8}   {workers} workers, least of 9")
+        for count in (1, 2, 8, 32):
+            for d in (100, 10_000, 100_000, 1_000_000):
+                if count * d > 10_000_000:
+                    continue
+                samples = Cluster(transport, transport.submit([Call(nothing, (d,))] * count))
+                w, times = np.random.default_rng(0).random((d, 1)), []
+                for _ in range(10):
+                    begun = time.perf_counter()
+                    samples.visit(echo, w=w)
+                    times.append(time.perf_counter() - begun)
+                print(f"{count:10} {d:10} {1000 * min(times[1:]):8.1f}", flush=True)
 
 
 def shown(row):
@@ -169,11 +206,18 @@ def main():
     parser.add_argument("--C", type=float, default=1.0)
     parser.add_argument("--peers", nargs="*", default=list(PEERS), help="solvers of dask-ml")
     parser.add_argument("--limit", type=float, default=60.0, help="seconds for all runs of a solver of dask-ml")
+    parser.add_argument(
+        "--rounds", action="store_true", help="only the time of a round, by partitions and numbers sent"
+    )
     parser.add_argument("--json", help="where to write the rows")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
+    if options.rounds:
+        rounds(max(options.workers))
+        return
     rows: list[Row] = []
-    print(f"{'data':10} {'workers':>7} {'solver':24} {'s to 1e-4':>9}  {'to 1e-6':>9} {'rounds':>7} {'MB':>9} {'error':>9}")
+    names = ("data", "workers", "solver", "s to 1e-4", "to 1e-6", "rounds", "MB", "error")
+    print("{:10} {:>7} {:24} {:>9}  {:>9} {:>7} {:>9} {:>9}".format(*names))
 
     def add(row):
         rows.append(row)
