@@ -19,7 +19,7 @@ def cluster(workers=2):
     with (
         dask.config.set({"distributed.worker.daemon": True, "distributed.comm.timeouts.connect": "5s"}),
         LocalCluster(
-            n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None, host="127.0.0.1"
+            n_workers=workers, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0", host="127.0.0.1"
         ) as made,
         Client(made) as client,
     ):

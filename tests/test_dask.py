@@ -2,9 +2,13 @@
 
 import os
 import pickle
+import re
 import signal
+import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 
 import dask
 import dask.array as da
@@ -80,6 +84,7 @@ OTHERS = {
     "RidgeClassifier": (THREE, {}),
     "LinearSVC": (TWO, {"fit_intercept": False}),
     "LinearSVR": (T, {"loss": "squared_epsilon_insensitive", "fit_intercept": False}),
+    "HuberRegressor": (T, {"fit_intercept": False}),
 }
 
 
@@ -87,10 +92,21 @@ OTHERS = {
 def test_other_estimators(client, name):
     y, options = OTHERS[name]
     X, target = chunked(3, A, y)
-    there, here = getattr(cd, name)(tol=1e-7, **options).fit(X, target), getattr(ce, name)(tol=1e-12, **options)
-    np.testing.assert_allclose(there.coef_, here.fit(A, y).coef_, atol=1e-3)
+    there, here = getattr(cd, name)(tol=1e-6, **options).fit(X, target), getattr(ce, name)(tol=1e-12, **options)
+    np.testing.assert_allclose(there.coef_, here.fit(A, y).coef_, atol=2e-3)
     assert np.all(np.isfinite(there.dual_gap_))
     assert there.score(X, target) == pytest.approx(here.score(A, y), abs=1e-3)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_losses_with_kinks(client):
+    """By coordinate steps on the parts; what is reached in a limited number of passes is certified."""
+    X, t = chunked(2, A, T)
+    there = cd.LinearSVR(tol=1e-3, C=0.1, fit_intercept=False, max_iter=100).fit(X, t)
+    here = ce.LinearSVR(tol=1e-10, C=0.1, fit_intercept=False).fit(A, T)
+    values = [np.abs(T - A @ w).sum() + w @ w / 2 / 0.1 for w in (there.coef_, here.coef_)]
+    assert -1e-9 <= (values[0] - values[1]) / len(A) <= there.dual_gap_
+    assert there.dual_gap_ <= 0.05 * np.abs(T).mean()
 
 
 def folders(tmp_path):
@@ -204,8 +220,8 @@ class Stop:
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_checkpoint_is_resumed_with_the_same_answer(client, tmp_path):
     X, two = chunked(3, A, TWO)
-    options = {"tol": 1e-8, "C": 10.0, "fit_intercept": False, "checkpoint": tmp_path / "w.npz"}
-    whole = cd.LogisticRegression(**{**options, "checkpoint": None}).fit(X, two)
+    options = {"tol": 1e-6, "C": 10.0, "fit_intercept": False, "checkpoint": tmp_path / "w.npz"}
+    best = ce.LogisticRegression(C=10.0, fit_intercept=False, tol=1e-12).fit(A, TWO).result_.value[0]
     cut = cd.LogisticRegression(**options, callbacks=Stop(4)).fit(X, two)
     assert not cut.result_.converged
     with np.load(tmp_path / "w.npz", allow_pickle=False) as file:
@@ -213,9 +229,9 @@ def test_a_checkpoint_is_resumed_with_the_same_answer(client, tmp_path):
     np.testing.assert_array_equal(kept[0][:, 0], cut.coef_[0])
     found = cd.LogisticRegression(**options).fit(X, two)
     assert found.result_.converged
-    assert found.dual_gap_ <= 1e-8 * np.log(2)
+    assert found.dual_gap_ <= 1e-6 * np.log(2)
     assert found.result_.results[0].history[0].value[0] == pytest.approx(cut.result_.value[0], rel=1e-12)
-    assert abs(found.result_.value[0] - whole.result_.value[0]) <= 2e-8 * np.log(2)
+    assert -1e-12 <= found.result_.value[0] - best <= found.dual_gap_
     with pytest.raises(ValueError, match=r"is of another problem: LogisticRegression\(C=10\.0, "):
         cd.LogisticRegression(**{**options, "C": 1.0}).fit(X, two)
     (tmp_path / "w.npz").write_bytes(b"nothing of the kind")
@@ -308,3 +324,13 @@ def test_what_is_refused(client, monkeypatch):
 
 def _none():
     raise ValueError("No clients found")
+
+
+@pytest.mark.slow
+def test_the_example_of_the_documentation_works_as_printed(tmp_path):
+    text = (Path(__file__).parents[1] / "docs" / "scaling.md").read_text()
+    program = tmp_path / "example.py"
+    program.write_text(text.split("```python\n")[1].split("```")[0])
+    done = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert re.match(r"\S+ 0\.\d+ dask\.array<_applied, shape=\(100000,\)", done.stdout)
