@@ -15,10 +15,11 @@ from coordwise.losses import LOSSES, get_loss
 from coordwise.oracle import Oracle, Problem
 from coordwise.results import Status
 from coordwise.samples import Block, Chunks, InOrder, Memory
-from coordwise.solvers import Descent
+from coordwise.solvers import Descent, NewtonCG
 from coordwise.solvers.local import Statement, balanced, descended, passed, sizes_of, swept
 
 KINKS = sorted(name for name in LOSSES if get_loss(name).gamma == 0)
+BOTH = (NewtonCG(), Descent())
 n, d = 120, 9
 CUTS = {
     1: (0, n),
@@ -295,6 +296,20 @@ def test_few_samples_at_a_time_and_a_start_get_there_too():
         checked("hinge", A, b, s, True, warm, 1e-3, 0.1)
 
 
+@pytest.mark.parametrize("apart", [False, True])
+def test_the_choice_among_solvers_takes_it_for_losses_with_kinks(apart):
+    for loss in ("hinge", "quantile"):
+        A, b, s = data(loss)
+        found = drive(Oracle(samples_of(A, b, s, True, 4, apart), Problem(get_loss(loss), 1.0, True)), BOTH, 1e-4)
+        assert found.converged
+        assert found.solvers == ("descent",)
+    A, b, s = data("logistic")
+    found = drive(Oracle(samples_of(A, b, s, True, 4, apart), Problem(get_loss("logistic"), 1e-3, True)), BOTH, 1e-8)
+    assert found.converged
+    assert "newton_cg" in found.solvers
+    checked("logistic", A, b, s, True, found, 1e-8, 1e-3)
+
+
 def test_balanced_dual_variables_add_up_to_zero_inside_of_their_domain():
     y = np.array([[1.0, -2.0], [3.0, 0.0], [-1.0, -1.0]])
     sizes = sizes_of(y)
@@ -336,3 +351,24 @@ def test_where_it_does_not_apply_and_what_it_forecasts():
     assert here.bytes == 0 < there.bytes
     weaker = Descent().forecast(Oracle(Apart(oracle.samples), Problem(get_loss("hinge"), 0.01)), 5.0)
     assert weaker.rounds > there.rounds
+
+
+@pytest.mark.parametrize("apart", [False, True])
+@pytest.mark.parametrize("loss", KINKS)
+def test_the_best_intercept_of_a_loss_with_kinks_takes_few_visits(loss, apart):
+    A, b, s = data(loss, outputs=2, weighted=True)
+    b = b if get_loss(loss).classification else b * [1e-6, 1e6] + [0.0, 1e7]
+    oracle = Oracle(samples_of(A, b, s, True, 4, apart), Problem(get_loss(loss), 1.0, True))
+    model = LinearModel(cw.ERM(A, b, loss, lam=1.0, sample_weight=s), True)
+    for w in (np.zeros((d + 1, 2)), np.random.default_rng(3).standard_normal((d + 1, 2))):
+        before = oracle.work.rounds
+        found = oracle.at(w)
+        assert oracle.work.rounds - before <= 25
+        t = model.scores(w[:-1], w[-1])
+        best = model.value(w[:-1], t + model.best_intercept(t))
+        np.testing.assert_allclose(found.value, best, rtol=1e-12)
+        np.testing.assert_array_equal(found.w[:-1], w[:-1])
+    ones = np.ones((n, 1))
+    if get_loss(loss).classification:  # no label of the other class holds it back
+        alone = Oracle(Memory(Block(A, ones, constant=True)), oracle.problem).at(np.zeros((d + 1, 1)))
+        assert alone.value == 0

@@ -25,6 +25,7 @@ from coordwise.validation import FloatArray
 __all__ = ["Candidate", "Curvature", "Line", "Oracle", "Point", "Problem", "Work"]
 
 STEPS_OF_A_SHIFT = 60  # evaluations of a one-dimensional slope, most of which end after three
+TRIED = 16  # shifts on either side that a visit tries at once, where slopes jump
 EPS = float(np.finfo(float).eps)
 
 
@@ -173,6 +174,8 @@ class Oracle:
 
         Newton's method in one dimension for every output, kept inside of a bracket: some visits without a product.
         """
+        if self.problem.loss.gamma == 0:
+            return self._shifted(w, scores, self._crossing(scores, np.maximum(1.0, np.abs(w[-1]))))
         shift = np.zeros(w.shape[1])
         low, high = np.full(w.shape[1], -np.inf), np.full(w.shape[1], np.inf)
         slope, bend, size = self.visit(0, visits.slope_and_size, scores, loss=self.problem.loss)[1]
@@ -195,6 +198,26 @@ class Oracle:
             if np.all(there == shift):
                 break
             shift, reach = there, 2 * reach
+        return self._shifted(w, scores, shift)
+
+    def _crossing(self, scores: Kept, reach: FloatArray) -> FloatArray:
+        """Shifts at which slopes with jumps cross 0, to rounding: many of them are tried in a visit."""
+        powers = 4.0 ** np.arange(-TRIED, TRIED + 1)[:, None] * reach
+        by = np.vstack([-powers[::-1], np.zeros_like(reach), powers])
+        outputs = np.arange(len(reach))
+        for _ in range(STEPS_OF_A_SHIFT):
+            slopes = self.visit(0, visits.slopes_of_shifts, scores, loss=self.problem.loss, by=by)[1][0]
+            after = np.minimum((slopes < 0).sum(axis=0), len(by) - 1)  # slopes do not decrease
+            high = by[after, outputs]
+            low = np.where(slopes[after, outputs] > 0, by[np.maximum(after - 1, 0), outputs], high)
+            if np.all(high - low <= EPS * np.maximum(np.abs(low), np.abs(high))):
+                break
+            by = low + (high - low) * np.linspace(0.0, 1.0, 2 * TRIED + 1)[:, None]
+            by[-1] = high
+        return high
+
+    def _shifted(self, w: FloatArray, scores: Kept, shift: FloatArray) -> tuple[FloatArray, Kept]:
+        """Weights with another intercept, and their scores."""
         if not shift.any():
             return w, scores
         w = w.copy()

@@ -34,6 +34,7 @@ __all__ = [
     "slope_and_size",
     "slope_of_shift",
     "slope_of_shifts",
+    "slopes_of_shifts",
     "times",
     "times_together",
     "value",
@@ -103,6 +104,12 @@ def slope_of_shift(block: Block, t: FloatArray, *, loss: Loss, by: FloatArray) -
     ]
     slopes, curvatures = (np.array(column) for column in zip(*found, strict=True))
     return None, [slopes, curvatures]
+
+
+def slopes_of_shifts(block: Block, t: FloatArray, *, loss: Loss, by: FloatArray) -> Visited:
+    """Sums of the derivatives of the losses at t + by[j], for every j."""
+    terms = block.terms(loss)
+    return None, [np.stack([terms.derivative(t + shift).sum(axis=0) for shift in by])]
 
 
 def bent(block: Block, t: FloatArray, *, loss: Loss, kind: Kind = "exact") -> Visited:

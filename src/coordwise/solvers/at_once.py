@@ -17,7 +17,8 @@ from coordwise.validation import FloatArray
 
 __all__ = ["at_once"]
 
-MOVES = 10  # rounds after which the center of an intercept moves
+MOVES = 3  # rounds after which the center of an intercept moves
+COLUMN = 0.1  # of the length of rows: all blocks pull at an intercept the same way (news20, 8 blocks: half the rounds)
 WORTH = 0.8  # of the last gap: what is worth a candidate, which costs a visit
 STILL = 300  # rounds without a smaller gap after which rounding is to blame
 ONES = np.ones((2, 1))  # factors that change nothing
@@ -33,7 +34,7 @@ def at_once(oracle: Oracle, start: FloatArray, goal: FloatArray, seed: int) -> I
     where grad is that of the quadratic part of D at x; then y = x + theta dz. Since |sum_k dv_k|^2 <= K sum_k |dv_k|^2,
     these models together are nowhere below D.
     """
-    image, intercept = Image.at(oracle, start), oracle.problem.intercept
+    image, intercept = Image.at(oracle, start, COLUMN), oracle.problem.intercept
     blocks = float(len(image.y))
     pairs = oracle.visit(0, doubled, image.y)[0]
     factors = factors_of(oracle.visit(0, counted, image.y)[1][0]) if intercept else ONES

@@ -29,13 +29,14 @@ class Image:
             self._put(center)
 
     @classmethod
-    def at(cls, oracle: Oracle, start: FloatArray) -> Image:
-        """The slopes of the losses at weights `start`, or zeros where there are no weights yet."""
+    def at(cls, oracle: Oracle, start: FloatArray, column: float = 1.0) -> Image:
+        """The slopes of the losses at weights `start`, or zeros where there are no weights yet.
+
+        The column of an intercept is so many times as large as in `fitting/dual.py`, where it is as long as the rows.
+        """
         problem, sizes = oracle.problem, oracle.samples.sizes
-        column = 0.0
-        if problem.intercept:  # as `fitting/dual.py` has it
-            light = problem.l2 * sizes.total * max(problem.loss.gamma, LIGHT)
-            column = math.sqrt(max(light, sizes.squares / sizes.total, 1e-12))
+        light = problem.l2 * sizes.total * max(problem.loss.gamma, LIGHT)
+        column *= math.sqrt(max(light, sizes.squares / sizes.total, 1e-12)) if problem.intercept else 0.0
         statement = Statement(problem.loss, problem.l2, sizes.total, column)
         image = np.zeros(oracle.shape)
         if (start[:-1] if problem.intercept else start).any():
