@@ -140,10 +140,10 @@ def test_a_round_is_tried_a_stated_number_of_times():
     begun = samples.transport.rounds
     samples.transport.losing = lambda k: "task"
     with pytest.raises(RowsLost, match=r"Worker A was killed\. The round was tried 4 times\."):
-        samples.visit(visits.zeros)
+        samples.visit(visits.one)
     assert samples.transport.rounds == begun + 4
     samples.transport.losing = lambda k: "task" if k < begun + 4 + 3 else None
-    samples.visit(visits.zeros)
+    samples.visit(visits.one)
 
 
 def test_what_has_no_recipe_ends_the_run_with_the_best_point():
@@ -178,7 +178,7 @@ def test_signs_of_life_are_waited_for(monkeypatch):
 
     samples.transport.signs = signs
     samples.transport.losing = lambda k: "silent"
-    samples.visit(visits.zeros)
+    samples.visit(visits.one)
     assert len(seen) == 40  # more than four times the patience
 
 
@@ -208,10 +208,10 @@ def test_what_poll_raises_cancels_the_round(error):
             raise error
 
     with pytest.raises(error):
-        samples.visit(visits.zeros, poll=poll)
+        samples.visit(visits.one, poll=poll)
     assert all(handle.cancelled for handle in samples.transport.everything[-9:])
     samples.transport.losing = lambda k: None
-    samples.visit(visits.zeros)  # the partitions are as they were
+    samples.visit(visits.one)  # the partitions are as they were
 
 
 def test_interrupts_and_limits_end_a_run_with_its_best_point():
@@ -340,3 +340,18 @@ class Held:
 
     def __call__(self):
         return self.block
+
+
+def test_nobody_waits_for_visits_that_return_nothing():
+    samples = clustered(4)
+    _ = samples.sizes
+    made = samples.transport.made
+    kept, sums = samples.visit(visits.product, w=np.ones((13, 1)))
+    assert sums == []
+    assert samples.transport.made == made
+    samples.visit(visits.value, kept, loss=LOGISTIC)
+    assert samples.transport.made > made
+    for function in visits.SILENT:
+        arguments = {visits.zeros: (), visits.product: (), visits.shifted: (np.zeros((240, 1)),)}[function]
+        sent = {visits.product: {"w": np.ones((13, 1))}, visits.shifted: {"by": np.ones(1)}}.get(function, {})
+        assert function(in_memory().block, *arguments, **sent)[1] == []

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from coordwise import visits
 from coordwise.choose.machine import CLUSTER
 from coordwise.samples.base import Kept, Price, RowsLost, Samples, Sizes, Visitor, summed
 from coordwise.samples.chunks import together
@@ -33,7 +34,8 @@ class Cluster:
     A visit is one round: small arrays are sent to every worker once, a pure function runs where each partition is, and
     the small arrays that it returns are added from worker to worker, in a binary tree over the order of the partitions.
     So the same partitions give the same bits, whatever ends first. Arrays that are kept are handles, which the
-    transport makes again where a worker was lost. If it cannot, the round is repeated.
+    transport makes again where a worker was lost. If it cannot, the round is repeated. A visit of a function in
+    `coordwise.visits.SILENT`, which returns no small arrays, begins and is not waited for.
 
     Parameters
     ----------
@@ -86,6 +88,10 @@ class Cluster:
         first = len(calls)
         for k, partition in enumerate(partitions):
             calls.append(Call(_visited, (copies[k], partition, *(parts[k] for parts in kept)), near=partition))
+        if function in visits.SILENT:  # the next visit waits for it too
+            if poll is not None:
+                poll()
+            return tuple(self.transport.submit(calls)[first:]), []
         parts = [Earlier(first + k) for k in range(count)]
         if self._keeps.get(function, True):  # take the sums out, so that what is kept does not move with them
             calls += [Call(_sums, (part,), near=near) for part, near in zip(parts, partitions, strict=True)]
