@@ -7,10 +7,11 @@ import pytest
 import scipy.sparse as sp
 from folder_cases import SMALL, problem, whole
 
-from coordwise import datasets
+from coordwise import datasets, visits
 from coordwise.losses import get_loss
 from coordwise.oracle import Oracle, Problem
 from coordwise.samples import Block, Memory, is_source
+from coordwise.samples.base import RowsLost
 from coordwise.samples.moved import moved
 
 
@@ -137,3 +138,21 @@ def test_the_head_is_the_first_rows(made):
     np.testing.assert_array_equal(X.toarray(), A[: X.shape[0]].toarray())
     np.testing.assert_array_equal(first, y[: len(first)])
     assert (weights is None) == (s is None)
+
+
+def test_visits_that_need_no_rows_leave_them_on_the_disk(made):
+    folder, A, y, s = made
+    samples, memory = folder.samples(signs, weights=doubled), Memory(Block(A, signs(y)[:, None], doubled(y, s)))
+    loss = get_loss("logistic")
+    assert samples.sizes.n == 400  # a visit with rows
+    for chunk in folder.chunks:
+        (folder.path / chunk.files["values"].name).unlink()
+    found = []
+    for some in (samples, memory):
+        scores = some.visit(visits.zeros)[0]
+        scores = some.visit(visits.shifted, scores, by=np.array([0.3]))[0]
+        found.append(some.visit(visits.value, scores, loss=loss)[1][0])
+        found.append(some.visit(visits.slope_and_size, scores, loss=loss)[1][0])
+    np.testing.assert_allclose(found[:2], found[2:], rtol=1e-12)
+    with pytest.raises(RowsLost, match="is missing"):
+        samples.visit(visits.product, w=np.ones((30, 1)))

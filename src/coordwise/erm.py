@@ -39,8 +39,9 @@ class ERM:
 
     Parameters
     ----------
-    A : array or scipy sparse array, shape (n, d)
-        Samples are rows.
+    A : array or scipy sparse array, shape (n, d), or source
+        Samples are rows. A source, such as a `coordwise.datasets.Folder`, makes a problem for `coordwise.solve` alone,
+        whose samples are read from where they are; b is then None for the targets that it has.
     b : array of shape (n,) or (n, K)
         Targets; -1 and +1 for classification losses. K columns are K problems sharing A.
     loss : str or Loss, default "squared"
@@ -81,10 +82,20 @@ class ERM:
 
     names: ClassVar[tuple[str, str]] = ("A", "b")  # in errors
 
+    def __new__(cls, A: Any = None, *args: Any, **options: Any) -> Any:
+        """A problem in memory, or a `SourceERM` where A is a source."""
+        if hasattr(A, "target_shape"):  # modules of samples, which refer to this one, are not needed before
+            from coordwise.erm_elsewhere import SourceERM
+            from coordwise.samples.source import is_source
+
+            if is_source(A):
+                return SourceERM(A, *args, **options)
+        return super().__new__(cls)
+
     def __init__(
         self,
         A: Any,
-        b: Any,
+        b: Any = None,
         loss: str | Loss | CustomLoss | Sequence[str | Loss] = "squared",
         penalty: str | Penalty | CustomPenalty = "l2",
         lam: float | None = None,

@@ -48,7 +48,8 @@ def solve(
     ----------
     objective : Objective
         ``ERM(...).dual()``, ``ERM(...).primal()``, ``LinearSystem(A, b)``, ``LeastSquares(A, b)``,
-        ``SymmetricSystem(A, b)``.
+        ``SymmetricSystem(A, b)``. Or ``ERM(source, ...)`` on samples that are elsewhere: then `method` is "auto" or the
+        name of a solver, x0 are weights, and options of coordinate steps have no effect.
     method : str or Method, default "auto"
         auto, nu_acdm, nu_acdm_ns, acdm, acdm_ns, apcg, approx, rcdm, kaczmarz, sdca; or an object such as
         ``NUACDM(beta=0.5)``, or ``Regularized(ACDM())`` where there is no strong convexity.
@@ -89,6 +90,17 @@ def solve(
     Interrupted
         On Ctrl-C: a KeyboardInterrupt with the best point so far, a `Result`, as its `result`.
     """
+    if hasattr(objective, "solved"):  # a `SourceERM`
+        found: Result = objective.solved(
+            method,
+            tol=tol,
+            max_passes=max_passes,
+            time_limit=time_limit,
+            x0=x0,
+            callback=callback,
+            n_jobs=n_jobs,
+        )
+        return found
     if not isinstance(objective, Objective):
         hint = "; call .dual() or .primal() on it first" if hasattr(objective, "dual") else ""
         hint = "; call it, as in problem.dual()" if callable(objective) else hint

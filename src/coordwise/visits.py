@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coordwise.losses import Loss
+from coordwise.samples.base import rowless
 from coordwise.samples.block import Block
 from coordwise.validation import FloatArray
 
@@ -50,16 +51,19 @@ Kind = Literal["exact", "damped", "majorant"]
 Visited = tuple[Any, list[FloatArray]]
 
 
+@rowless
 def one(block: Block) -> Visited:
     """1, so that the sum is the number of blocks: there may be several in one partition of a cluster."""
     return None, [np.ones(())]
 
 
+@rowless
 def zeros(block: Block) -> Visited:
     """Keep the scores of w = 0."""
     return np.zeros((block.m, block.outputs)), []
 
 
+@rowless
 def value(block: Block, t: FloatArray, *, loss: Loss) -> Visited:
     """The sum of the losses at scores t."""
     return None, [block.terms(loss).value(t)]
@@ -77,23 +81,27 @@ def at_scores(block: Block, t: FloatArray, *, loss: Loss) -> Visited:
     return y, [terms.value(t), block.adjoint(y)]
 
 
+@rowless
 def moved(block: Block, t: FloatArray, move: FloatArray, *, loss: Loss, step: FloatArray) -> Visited:
     """Keep t + step * move; the sum of the losses there."""
     there = t + step * move
     return there, [block.terms(loss).value(there)]
 
 
+@rowless
 def along(block: Block, t: FloatArray, move: FloatArray, *, loss: Loss, steps: FloatArray) -> Visited:
     """The sums of the losses at t + step * move, for several steps."""
     terms = block.terms(loss)
     return None, [np.stack([terms.value(t + step * move) for step in steps])]
 
 
+@rowless
 def shifted(block: Block, t: FloatArray, *, by: FloatArray) -> Visited:
     """Keep t + by."""
     return t + by, []
 
 
+@rowless
 def slope_and_size(block: Block, t: FloatArray, *, loss: Loss) -> Visited:
     """`slope_of_shift` at t, and the sum of the moduli of the derivatives, or of what they are differences of."""
     terms = block.terms(loss)
@@ -102,6 +110,7 @@ def slope_and_size(block: Block, t: FloatArray, *, loss: Loss) -> Visited:
     return None, [*slope_of_shift(block, t, loss=loss, by=np.zeros(block.outputs))[1], size]
 
 
+@rowless
 def slope_of_shift(block: Block, t: FloatArray, *, loss: Loss, by: FloatArray) -> Visited:
     """Sums of the derivatives and of the curvatures of the losses at t + by."""
     ones = np.ones((block.m, 1))
@@ -215,6 +224,7 @@ def formed_here(block: Block, h: FloatArray | None, *, k: int) -> Visited:
     return None, [block.gram(h[:, k]), np.array(float(block.m) if block.s is None else block.s.sum())]
 
 
+@rowless
 def slope_of_shifts(block: Block, t: FloatArray, *, loss: Loss, by: FloatArray) -> Visited:
     """Sums of the derivatives and of the Hessians of coupled losses at t + by, and of the targets."""
     terms = block.terms(loss)
@@ -224,6 +234,7 @@ def slope_of_shifts(block: Block, t: FloatArray, *, loss: Loss, by: FloatArray) 
     return None, [terms.derivative(there).sum(axis=0), np.diag(s @ q) - (q * s[:, None]).T @ q, s @ block.b]
 
 
+@rowless
 def scaled(block: Block, y: FloatArray, *, loss: Loss, by: FloatArray) -> Visited:
     """Keep y times a number per output; the sum of the conjugates there."""
     there = np.ascontiguousarray(by * y)

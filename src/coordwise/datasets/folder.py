@@ -16,6 +16,7 @@ from coordwise.datasets.manifest import Chunk, read
 from coordwise.datasets.mapped import Watch, forget_file, give_back, memory_size
 from coordwise.samples import Block, Chunks
 from coordwise.samples.base import RowsLost, Sizes
+from coordwise.samples.block import Rowless
 from coordwise.samples.moved import moved
 from coordwise.samples.source import Targets, Weights
 from coordwise.validation import FloatArray, check_array, check_callable, check_count
@@ -331,6 +332,15 @@ class _Load:
         X = rows.X if self.shift is None else moved(rows.X, self.shift)
         s = rows.s if self.weights is None else self.weights_of(rows.y, rows.s)
         return Block(X, self.targets_of(rows.y), s, constant=self.constant, threads=self.threads)
+
+    def rowless(self) -> Rowless:
+        """The block without its rows, which stay on the disk."""
+        try:
+            y, s = self.folder._targets(self.k), self.folder._weights(self.k)
+        except (OSError, ValueError) as error:
+            raise RowsLost(f"{error}") from error
+        s = s if self.weights is None else self.weights_of(y, s)
+        return Rowless(self.targets_of(y), s, threads=self.threads)
 
     def targets_of(self, own: FloatArray | None) -> FloatArray:
         """The targets of this chunk, with a column per output."""

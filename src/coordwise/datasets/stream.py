@@ -14,7 +14,7 @@ from coordwise.choose.machine import CHUNKS
 from coordwise.datasets.folder import Rows
 from coordwise.datasets.sources.arrays import checked_matrix
 from coordwise.samples.base import Price, Sizes
-from coordwise.samples.block import Block
+from coordwise.samples.block import Block, Rowless
 from coordwise.samples.chunks import Chunks
 from coordwise.samples.moved import moved
 from coordwise.samples.source import Targets, Weights
@@ -180,8 +180,14 @@ class _InTurn(Chunks):
         squares = float(norms2.sum() if s is None else norms2 @ s)
         self._sizes = Sizes(n, d + bool(constant), b.shape[1], stream.nnz, total, squares)
 
-    def _blocks(self) -> Iterator[Block]:
+    def _blocks(self, *, rowless: bool = False) -> Iterator[Block]:
         begin = 0
+        if rowless:
+            for m in self.stream._rows:
+                end = begin + m
+                yield Rowless(self.b[begin:end], None if self.s is None else self.s[begin:end], threads=self.threads)
+                begin = end
+            return
         for rows in self.stream:
             end = begin + rows.X.shape[0]
             X = rows.X if self.shift is None else moved(rows.X, self.shift)

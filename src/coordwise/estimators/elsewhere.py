@@ -21,6 +21,7 @@ from coordwise.interrupts import Failed
 from coordwise.losses import Loss
 from coordwise.penalties import ElasticNet as Penalty
 from coordwise.results import Status
+from coordwise.samples.base import rowless
 from coordwise.samples.block import Block
 from coordwise.samples.source import Source, Targets, Weights, is_source
 from coordwise.validation import FloatArray
@@ -248,6 +249,7 @@ def ones(y: FloatArray, s: FloatArray | None) -> FloatArray:
     return np.ones(len(y))
 
 
+@rowless
 def sum_of_targets(block: Block) -> tuple[None, list[FloatArray]]:
     """A visit: the sum of every column of targets."""
     return None, [block.b.sum(axis=0)]

@@ -22,7 +22,7 @@ from coordwise.fitting.unpenalised import penalty_of
 from coordwise.interrupts import Failed, Interrupted
 from coordwise.losses import Huber
 from coordwise.results import Status
-from coordwise.samples.base import Kept, RowsLost
+from coordwise.samples.base import Kept, RowsLost, rowless
 from coordwise.samples.block import Block
 from coordwise.validation import FloatArray
 
@@ -394,12 +394,14 @@ def residuals(block: Block, *, w: FloatArray) -> tuple[Any, list[FloatArray]]:
     return np.abs(block.product(w) - block.b), []
 
 
+@rowless
 def clipped(block: Block, residual: FloatArray, *, scale: float, epsilon: float) -> tuple[Any, list[FloatArray]]:
     """A visit: sum_i s_i min(|r_i|/scale, epsilon)^2."""
     s = np.ones(block.m) if block.s is None else block.s
     return None, [s @ np.minimum(residual[:, 0] / scale, epsilon) ** 2]
 
 
+@rowless
 def losses_at(block: Block, *, levels: FloatArray, scale: float, epsilon: float) -> tuple[Any, list[FloatArray]]:
     """A visit: sum_i s_i H((b_i - level)/scale) of every level."""
     s = np.ones(block.m) if block.s is None else block.s

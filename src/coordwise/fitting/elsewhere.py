@@ -22,7 +22,7 @@ from coordwise.recording import Progress
 from coordwise.results import Status
 from coordwise.samples.base import RowsLost, Samples
 from coordwise.samples.source import Source, Targets, Weights
-from coordwise.solvers import SOLVERS, Solver
+from coordwise.solvers import SOLVERS, Descent, Solver
 from coordwise.validation import FloatArray
 
 __all__ = ["Column", "Elsewhere", "Moved", "fit_source", "solvers_of", "unfitted"]
@@ -103,8 +103,11 @@ class Elsewhere:
         return self.source.samples(targets, weights=self.weights, **options)
 
 
-def solvers_of(strategy: str) -> tuple[Solver, ...]:
-    """Those that may run: all for "auto", else the one of that name.
+def solvers_of(strategy: str, loss: Loss) -> tuple[Solver, ...]:
+    """Those that may run: for "auto" all, without coordinate steps if the loss is smooth; else the one of that name.
+
+    Coordinate steps, once chosen for Huber's loss on 240 x 12 samples, read them 1000 times where Newton's steps read
+    them 50 times.
 
     Raises
     ------
@@ -112,7 +115,7 @@ def solvers_of(strategy: str) -> tuple[Solver, ...]:
         If none has this name.
     """
     if strategy == "auto":
-        return SOLVERS
+        return tuple(solver for solver in SOLVERS if loss.gamma == 0 or not isinstance(solver, Descent))
     found = tuple(solver for solver in SOLVERS if solver.name == strategy)
     if not found:
         names = ", ".join(repr(solver.name) for solver in SOLVERS)
@@ -149,7 +152,7 @@ def fit_source(
         lost before the fit began).
     """
     begun = time.perf_counter()
-    solvers = solvers_of(strategy)
+    solvers = solvers_of(strategy, loss)
     try:
         offsets = data.offsets(loss)
         samples = data.samples(offsets)

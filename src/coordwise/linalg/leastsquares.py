@@ -11,6 +11,7 @@ import numpy as np
 from coordwise.kernels import Run, Shape, Terms
 from coordwise.linalg.conjugate import cgls
 from coordwise.linalg.direct import factorised
+from coordwise.linalg.elsewhere import ProductsElsewhere
 from coordwise.linalg.following import Ending, follow, result_of
 from coordwise.linalg.products import Products
 from coordwise.linalg.request import Limits, Request, answer, matrix_of, norms, rank_note, request_of
@@ -19,6 +20,7 @@ from coordwise.methods import NUACDM, Auto
 from coordwise.objectives import LeastSquares, LinearSystem, Objective, Sums
 from coordwise.results import Certificate, Result, Status
 from coordwise.rows import Rows
+from coordwise.samples.source import is_source
 from coordwise.validation import FloatArray, check_choice, check_number
 
 __all__ = ["lstsq"]
@@ -30,7 +32,7 @@ SHORT = 128  # sides up to which a dense matrix is factorised
 
 def lstsq(
     A: Any,
-    b: Any,
+    b: Any = None,
     damp: float = 0.0,
     x0: Any = None,
     *,
@@ -52,8 +54,10 @@ def lstsq(
     ----------
     A : array or scipy sparse matrix, shape (m, n)
         As in `kaczmarz`. "columns" works on contiguous columns (CSC, Fortran order), "rows" on rows and, with damp = 0,
-        on columns as well; what is missing is copied once.
+        on columns as well; what is missing is copied once. Or a source, such as a `coordwise.datasets.Folder`, which
+        "cgls" reads twice in every step; its sample weights are left out.
     b : array of shape (m,) or (m, K)
+        None for the targets that a source has.
     damp : float, default 0
     x0 : array of shape (n,) or (n, K), optional
         Where to start. "rows" with damp > 0 starts from the multipliers, at zero, in any case.
@@ -102,6 +106,9 @@ def lstsq(
     """
     method = check_choice("method", method, METHODS)
     damp = check_number("damp", damp, low=0)
+    if is_source(A):
+        given = Limits(rtol, atol, maxiter, callback, random_state, time_limit, n_jobs)
+        return _elsewhere(A, b, damp, x0, given, method, full_output)
     ending = Ending.now()
     matrix, by_rows = matrix_of(A, {"columns": "columns", "rows": "rows"}.get(method, "either"))  # type: ignore[arg-type]
     products = Products(matrix, by_rows)
@@ -129,10 +136,31 @@ def lstsq(
     return answer(replace(result, notes=(*notes, *result.notes)), full_output)
 
 
+def _elsewhere(A: Any, b: Any, damp: float, x0: Any, limits: Limits, method: str, full_output: bool) -> Any:
+    """`lstsq` on a source."""
+    if method not in ("auto", "cgls"):
+        raise TypeError(f"method={method!r} needs A in memory; for one that is elsewhere use 'auto' or 'cgls'.")
+    if b is None:
+        if A.target_shape is None:
+            raise ValueError(f"b is missing: {A!r} holds no targets. Pass an array of {A.shape[0]} rows.")
+        b = np.concatenate([np.array(rows[1]) for rows in A])
+    ending, request = Ending.now(), request_of(A.shape, b, x0, limits)
+    source = A if A.target_shape is not None else A.beside(b)
+    problem = Problem(ProductsElsewhere(source, limits.n_jobs), request, damp, ending)
+    try:
+        result = problem.conjugate()
+    except KeyboardInterrupt:  # outside of the iterations
+        ending.status = Status.INTERRUPTED
+        result = problem.result("cgls")
+    if request.x0 is not None and not result.converged:
+        result = problem.none_worse_than_start(result, request.x0)
+    return answer(replace(result, notes=("cgls: A is elsewhere", *result.notes)), full_output)
+
+
 class Problem:
     """One least-squares problem and the ways to solve it."""
 
-    def __init__(self, products: Products, request: Request, damp: float, ending: Ending) -> None:
+    def __init__(self, products: Any, request: Request, damp: float, ending: Ending) -> None:
         self.products, self.request, self.damp, self.ending = products, request, damp, ending
         ending.x = request.start(products.shape[1])
         self.size = norms(products.backward(request.b))

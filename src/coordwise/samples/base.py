@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from coordwise.validation import FloatArray
 
-__all__ = ["InOrder", "Kept", "Price", "RowsLost", "Samples", "Sizes", "summed"]
+__all__ = ["InOrder", "Kept", "Price", "RowsLost", "Samples", "Sizes", "rowless", "summed"]
 
 Kept = tuple[Any, ...]  # one array per block; only the samples look inside
 Visitor = Callable[..., tuple[Any, list[FloatArray]]]
+One = TypeVar("One", bound=Callable[..., Any])
 
 
 class Sizes(NamedTuple):
@@ -79,6 +80,15 @@ class InOrder(Samples, Protocol):
 
         Every block sees the state that the one before it has returned; the last one's is returned with the arrays.
         """
+
+
+def rowless(function: One) -> One:
+    """Mark a function of blocks that looks at targets, weights and kept arrays alone.
+
+    Where rows are read from a disk they are then left there.
+    """
+    function.rowless = True  # type: ignore[attr-defined]
+    return function
 
 
 def summed(parts: list[list[FloatArray]]) -> list[FloatArray]:

@@ -17,7 +17,7 @@ from coordwise.samples.appended import with_column
 from coordwise.samples.base import Sizes
 from coordwise.validation import FloatArray
 
-__all__ = ["Block"]
+__all__ = ["Block", "Rowless"]
 
 FEW_FAR = 0.1  # of sparse columns that are far from 0: as dense ones beside the others, else all of them are dense
 AT_ONCE = 8192  # rows that are dense, and shifted, at a time
@@ -169,6 +169,14 @@ class Block:
             picked = rows.picked(columns, self.threads)
             return sp.csr_array(picked, shape=(self.m, len(columns)), copy=False), None
         return sp.csr_array(rows.arrays, shape=(self.m, rows.width), copy=False), lambda _: rows
+
+
+class Rowless(Block):
+    """The targets and weights of some samples, for visits that do not look at rows (`samples.base.rowless`)."""
+
+    def __init__(self, b: FloatArray, s: FloatArray | None, *, threads: int = 1) -> None:
+        self.b, self.s, self.threads = np.ascontiguousarray(b), s, threads
+        self.m, self.outputs = self.b.shape
 
 
 def _by_sample(rows: Rows, by_rows: bool, column: float) -> Rows:

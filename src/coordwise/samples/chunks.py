@@ -49,7 +49,7 @@ class Chunks:
     ) -> tuple[Kept, list[FloatArray]]:
         """See `Samples.visit`."""
         found, sums = [], []
-        for k, block in enumerate(self._blocks()):
+        for k, block in enumerate(self._blocks(rowless=getattr(function, "rowless", False))):
             if poll is not None:
                 poll()
             own, small = function(block, *(parts[k] for parts in kept), **sent)
@@ -76,10 +76,15 @@ class Chunks:
             del block
         return tuple(found), state
 
-    def _blocks(self) -> Iterator[Block]:
-        """All of them in order, one of which is loaded ahead by another thread."""
-        if len(self.loads) == 1:
-            yield self.loads[0]()
+    def _blocks(self, *, rowless: bool = False) -> Iterator[Block]:
+        """All of them in order, one of which is loaded ahead by another thread.
+
+        A load may have a method `rowless` that returns its block without rows.
+        """
+        loads = [getattr(load, "rowless", load) for load in self.loads] if rowless else self.loads
+        if len(loads) == 1 or (rowless and loads[0] is not self.loads[0]):
+            for load in loads:
+                yield load()
             return
         wanted: SimpleQueue[Load | None] = SimpleQueue()
         loaded: SimpleQueue[Block | BaseException] = SimpleQueue()
@@ -93,13 +98,13 @@ class Chunks:
 
         threading.Thread(target=work, name="coordwise reads ahead", daemon=True).start()
         try:
-            wanted.put(self.loads[0])
-            for k in range(len(self.loads)):
+            wanted.put(loads[0])
+            for k in range(len(loads)):
                 found = loaded.get()
                 if isinstance(found, BaseException):
                     raise found
-                if k + 1 < len(self.loads):
-                    wanted.put(self.loads[k + 1])
+                if k + 1 < len(loads):
+                    wanted.put(loads[k + 1])
                 yield found
                 del found
         finally:

@@ -9,5 +9,5 @@ from coordwise.solvers.working_set import WorkingSet
 
 __all__ = ["SOLVERS", "Descent", "Gram", "Newton", "NewtonCG", "Solver", "WorkingSet"]
 
-# among which the choice is made
 SOLVERS: tuple[Solver, ...] = (Gram(), Newton(), NewtonCG(), NewtonCG("part"), WorkingSet(), Descent())
+"""For `coordwise.drive.drive`, which chooses among those that apply, by what they forecast."""
