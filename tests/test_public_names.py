@@ -7,7 +7,7 @@ import pytest
 
 import coordwise as cw
 
-LATER = ["bench", "datasets", "estimators", "experiments", "fitting", "linalg", "plotting"]
+LATER = ["bench", "dask", "datasets", "estimators", "experiments", "fitting", "linalg", "plotting"]
 SHOWN = [*LATER, "reference", "sampling"]
 
 
@@ -48,6 +48,7 @@ def test_names_that_are_not_there():
     [
         ("sklearn", "from coordwise.estimators import Ridge", 'scikit-learn: pip install "coordwise[sklearn]"'),
         ("sklearn", "cw.estimators.Ridge", 'scikit-learn: pip install "coordwise[sklearn]"'),
+        ("distributed", "import coordwise.dask", 'distributed: pip install "coordwise[dask]"'),
         ("matplotlib", "cw.plotting.plot_convergence(result)", 'matplotlib: pip install "coordwise[plot]"'),
     ],
 )

@@ -20,6 +20,7 @@ from coordwise.solve import solve
 if TYPE_CHECKING:
     from coordwise import (
         bench as bench,
+        dask as dask,
         datasets as datasets,
         estimators as estimators,
         experiments as experiments,
@@ -34,6 +35,7 @@ __version__ = "0.1.0"
 
 _LOADED_ON_FIRST_USE = (
     "bench",
+    "dask",
     "datasets",
     "estimators",
     "experiments",

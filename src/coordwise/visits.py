@@ -17,6 +17,7 @@ from coordwise.samples.block import Block
 from coordwise.validation import FloatArray
 
 __all__ = [
+    "SILENT",
     "Kind",
     "along",
     "at_scores",
@@ -28,6 +29,7 @@ __all__ = [
     "formed_here",
     "formed_together",
     "moved",
+    "one",
     "product",
     "scaled",
     "second_moments",
@@ -47,6 +49,12 @@ DAMP = 1e-9  # curvature of every sample at least, relative to the largest: far 
 
 Kind = Literal["exact", "damped", "majorant"]
 Visited = tuple[Any, list[FloatArray]]
+
+
+@rowless
+def one(block: Block) -> Visited:
+    """1, so that the sum is the number of blocks: there may be several in one partition of a cluster."""
+    return None, [np.ones(())]
 
 
 @rowless
@@ -232,3 +240,7 @@ def scaled(block: Block, y: FloatArray, *, loss: Loss, by: FloatArray) -> Visite
     """Keep y times a number per output; the sum of the conjugates there."""
     there = np.ascontiguousarray(by * y)
     return there, [block.terms(loss).conjugate(there)]
+
+
+# They return no small arrays, so that nobody has to wait for them.
+SILENT = frozenset({product, shifted, zeros})

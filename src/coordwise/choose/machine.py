@@ -9,4 +9,4 @@ __all__ = ["CHUNKS", "CLUSTER", "MEMORY"]
 
 MEMORY = (1.0, 0.05, 2e4, 0.0)  # a visit by itself: 20 microseconds
 CHUNKS = (2.0, 0.05, 1e6, 0.0)  # read from the disk while the last chunk is worked on; a thread begins at every visit
-CLUSTER = (1.0, 0.05, 2.5e7, 1.0)  # a round of the scheduler: 25 milliseconds; a byte: 1 GB/s
+CLUSTER = (1.0, 0.05, 1.5e7, 7.0)  # benchmarks/distributed.py --rounds: a round takes 15 ms, a byte 7 ns there and back

@@ -26,6 +26,10 @@ n_jobs : int, default=None
 Ridge, Lasso, ElasticNet and L2L1Regressor have ``path(X, y, alphas)``: the models for a grid of alphas.
 LogisticRegression has ``path(X, y, Cs)``. ``Ridge.partial_fit(X, y)`` takes samples in batches.
 
+Without those that end in CV, all take a source in the place of X and y, such as a `coordwise.datasets.Folder` that is
+larger than memory (docs/data-folder.md), and ``fit_batches(make_batches)`` reads batches anew for every pass. Then
+`strategy` may also be "newton_cg_part" or "descent", and result_ holds no dual variables.
+
 RidgeCV, RidgeClassifierCV, LassoCV, ElasticNetCV and LogisticRegressionCV choose their parameters by cross-validation,
 and fit all samples with them; what a fit leaves behind is of that last one. A ConvergenceWarning counts the fits of
 folds that did not reach tol.

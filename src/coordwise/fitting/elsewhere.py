@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from coordwise.drive import Limits, Outcome, drive
+from coordwise.fitting.checkpoint import Checkpoint
 from coordwise.fitting.fit import Fit
 from coordwise.fitting.offsets import FAR, Offsets, shift_of
 from coordwise.interrupts import Failed, Interrupted
@@ -58,6 +59,7 @@ class Elsewhere:
     """The samples of a fit: a source, what is made of its targets and weights, and the feature of the intercept.
 
     With `scaling`, a finite number, the intercept is the weight of a feature of that value, penalised as the others.
+    The weights of a `checkpoint` are where the fit begins, and those that it finds are kept there.
     """
 
     source: Source
@@ -66,6 +68,7 @@ class Elsewhere:
     intercept: bool = True
     scaling: float = math.inf
     threads: int = 1
+    checkpoint: Checkpoint | None = None
 
     @property
     def free(self) -> bool:
@@ -166,11 +169,18 @@ def fit_source(
     oracle = Oracle(samples, Problem(loss, r.l2, data.free, r.l1))
     left = math.inf if time_limit is None else max(time_limit - (time.perf_counter() - begun), 0.0)
 
+    kept = None if data.checkpoint is None else data.checkpoint.of(data.targets, data.weights, data.scaling, offsets)
+    callback = callback if kept is None else kept.watching(callback)
+
     def fitted(outcome: Outcome) -> Fit:
+        if kept is not None:
+            kept.keep(outcome.w)
         return _fit_of(outcome, data, offsets, loss.coupled, time.perf_counter() - begun)
 
     try:
         weights = None if start is None else _start_of(data, offsets, *start)
+        if kept is not None and (found := kept.weights(oracle.shape)) is not None:
+            weights = found
         limits = Limits(left, max_passes)
         return fitted(drive(oracle, solvers, tol, start=weights, limits=limits, callback=callback))
     except Interrupted as stop:

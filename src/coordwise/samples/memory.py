@@ -20,6 +20,10 @@ class Memory:
         self.block = block
         self.price = Price(*MEMORY)
 
+    def __sizeof__(self) -> int:
+        """Bytes; see `Block`."""
+        return self.block.__sizeof__()
+
     @property
     def sizes(self) -> Sizes:
         """See `Sizes`."""

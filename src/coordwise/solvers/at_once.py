@@ -9,6 +9,7 @@ from itertools import count
 
 import numpy as np
 
+from coordwise import visits
 from coordwise.oracle import Candidate, Oracle
 from coordwise.solvers.images import Image, factors_of
 from coordwise.solvers.local import PRODUCTS, counted, descended, doubled, halved
@@ -35,7 +36,7 @@ def at_once(oracle: Oracle, start: FloatArray, goal: FloatArray, seed: int) -> I
     these models together are nowhere below D.
     """
     image, intercept = Image.at(oracle, start, COLUMN), oracle.problem.intercept
-    blocks = float(len(image.y))
+    blocks = float(oracle.visit(0, visits.one)[1][0])
     pairs = oracle.visit(0, doubled, image.y)[0]
     factors = factors_of(oracle.visit(0, counted, image.y)[1][0]) if intercept else ONES
     pace, news, best, told = _Pace(image.value), News(), _Best(), np.inf
