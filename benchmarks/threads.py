@@ -2,7 +2,8 @@
 
     python benchmarks/threads.py [--threads 2] [--repeats 5] [--only WORD ...]
 
-Data: w8a and covtype (COORDWISE_DATA names their folder), w8a ten times over, and generated ones. Prints the median
+Data: w8a and covtype (COORDWISE_DATA names their folder), w8a ten times over, and generated ones. Linear algebra has as
+many threads as the fit. Prints the median
 seconds with one thread, the ratio of the medians, and the largest difference of the weights. Run it while nothing else
 runs.
 """
@@ -18,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from threadpoolctl import threadpool_limits
 
 from coordwise import ERM
 from coordwise.datasets import load
@@ -89,7 +91,8 @@ def main() -> None:
                 for threads, found in seconds.items():
                     model = LinearModel(ERM(A, b, loss=loss, lam=lam), True)
                     begun = time.perf_counter()
-                    done = fit(model, tol=1e-6, strategy=strategy, n_jobs=threads, max_passes=1e5)
+                    with threadpool_limits(threads, "blas"):
+                        done = fit(model, tol=1e-6, strategy=strategy, n_jobs=threads, max_passes=1e5)
                     found.append(time.perf_counter() - begun)
                     weights[threads] = done.w
                     assert done.converged, done.status
