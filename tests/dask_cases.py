@@ -16,14 +16,22 @@ LIMIT = 60  # seconds that a test may take
 @contextlib.contextmanager
 def cluster(workers=2):
     """A cluster on this machine with one thread per worker."""
-    with (
-        dask.config.set({"distributed.worker.daemon": True, "distributed.comm.timeouts.connect": "5s"}),
-        LocalCluster(
-            n_workers=workers, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0", host="127.0.0.1"
-        ) as made,
-        Client(made) as client,
-    ):
-        yield made, client
+    made = None
+    with dask.config.set({"distributed.worker.daemon": True, "distributed.comm.timeouts.connect": "5s"}):
+        try:
+            made = LocalCluster(
+                n_workers=workers,
+                threads_per_worker=1,
+                processes=True,
+                dashboard_address="127.0.0.1:0",
+                host="127.0.0.1",
+            )
+            with Client(made) as client:
+                yield made, client
+        finally:
+            if made is not None:
+                with contextlib.suppress(KeyError):  # LocalCluster misses workers that came after others were killed
+                    made.close()
 
 
 @contextlib.contextmanager
