@@ -402,7 +402,7 @@ def test_a_package_that_is_missing(monkeypatch, capsys, tmp_path):
     )
     (tmp_path / "a.csv").write_text("u\n1\n")
     assert cli.main(["data", "convert", str(tmp_path / "a.csv"), str(tmp_path / "to")]) == 1
-    assert capsys.readouterr().err == ('coordwise: reading a.csv needs pyarrow: pip install "coordwise[arrow]".\n')
+    assert capsys.readouterr().err == ('coordwise: reading a.csv needs pyarrow: pip install ".[arrow]".\n')
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are sent otherwise")

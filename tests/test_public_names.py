@@ -46,10 +46,10 @@ def test_names_that_are_not_there():
 @pytest.mark.parametrize(
     ("package", "use", "advice"),
     [
-        ("sklearn", "from coordwise.estimators import Ridge", 'scikit-learn: pip install "coordwise[sklearn]"'),
-        ("sklearn", "cw.estimators.Ridge", 'scikit-learn: pip install "coordwise[sklearn]"'),
-        ("distributed", "import coordwise.dask", 'distributed: pip install "coordwise[dask]"'),
-        ("matplotlib", "cw.plotting.plot_convergence(result)", 'matplotlib: pip install "coordwise[plot]"'),
+        ("sklearn", "from coordwise.estimators import Ridge", 'scikit-learn: pip install ".[sklearn]"'),
+        ("sklearn", "cw.estimators.Ridge", 'scikit-learn: pip install ".[sklearn]"'),
+        ("distributed", "import coordwise.dask", 'distributed: pip install ".[dask]"'),
+        ("matplotlib", "cw.plotting.plot_convergence(result)", 'matplotlib: pip install ".[plot]"'),
     ],
 )
 def test_a_missing_extra_is_named(package, use, advice):

@@ -17,4 +17,4 @@ def require(package: str, *, extra: str, wanted_by: str) -> None:
     """
     if importlib.util.find_spec(package) is None:
         shown = {"sklearn": "scikit-learn"}.get(package, package)
-        raise ModuleNotFoundError(f'{wanted_by} needs {shown}: pip install "coordwise[{extra}]".', name=package)
+        raise ModuleNotFoundError(f'{wanted_by} needs {shown}: pip install ".[{extra}]".', name=package)

@@ -65,6 +65,7 @@ class Point(NamedTuple):
     gradient: FloatArray
     scores: Kept
     slopes: Kept
+    balanced: Any  # with an intercept, whether the slopes add up to 0, as dual variables have to
 
 
 class Candidate(NamedTuple):
@@ -165,9 +166,12 @@ class Oracle:
         if self.problem.intercept:
             centred = self._centred_together if self.problem.loss.coupled else self._centred
             w, scores = centred(w, scores)
-        slopes, (value, image) = self.visit(1, visits.at_scores, scores, loss=self.problem.loss)
-        total = self.samples.sizes.total
-        return Point(w, value / total + self.penalty(w), image / total + self.penalised(w), scores, slopes)
+        intercept, total = self.problem.intercept, self.samples.sizes.total
+        slopes, (value, image, *size) = self.visit(1, visits.at_scores, scores, loss=self.problem.loss, sized=intercept)
+        balanced = np.abs(image[-1]) <= 64 * EPS * size[0] if intercept else np.ones(w.shape[1], bool)
+        balanced = balanced.all(keepdims=True) if self.problem.loss.coupled else balanced
+        value, gradient = value / total + self.penalty(w), image / total + self.penalised(w)
+        return Point(w, value, gradient, scores, slopes, balanced)
 
     def _centred(self, w: FloatArray, scores: Kept) -> tuple[FloatArray, Kept]:
         """The weights with the intercept at which the slopes of the losses add up to 0, and their scores.
@@ -227,14 +231,17 @@ class Oracle:
     def _centred_together(self, w: FloatArray, scores: Kept) -> tuple[FloatArray, Kept]:
         """The same for a coupled loss, whose intercepts Newton's method finds together; their mean is 0."""
         shift, loss = np.full(w.shape[1], -w[-1].mean()), self.problem.loss
-        small = EPS * self.samples.sizes.total
+        small, reach = EPS * self.samples.sizes.total, 1.0
         for _ in range(STEPS_OF_A_SHIFT):
             slope, bend, of_class = self.visit(0, visits.slope_of_shifts, scores, loss=loss, by=shift)[1]
             if np.max(np.abs(slope)) <= 4 * small:
                 break
-            step = np.linalg.lstsq(bend, slope, rcond=1e-12)[0]
-            limit = np.max(np.abs(step))
-            step *= min(1.0, 2.0 / limit if limit > 0 else 1.0)
+            if np.max(np.diag(bend)) > small:
+                step = np.linalg.lstsq(bend, slope, rcond=1e-12)[0]
+                limit = np.max(np.abs(step))
+                step *= min(1.0, 2.0 / limit if limit > 0 else 1.0)
+            else:  # all samples are far out, where the loss is straight
+                step, reach = reach * np.sign(np.where(np.abs(slope) > small, slope, 0.0)), 2 * reach
             gone = (of_class == 0) & (slope > small)  # a class without weight, whose slope falls as exp(its intercept)
             step[gone] = np.log(slope[gone] / small)
             before, shift = shift, shift - (step - step.mean())
@@ -279,8 +286,13 @@ class Oracle:
         The losses attain Fenchel-Young at their derivatives, so with v = -A'y/W it is r(w) + r*(v) - <w, v> for l2 > 0,
         which is free; without an l1 penalty |grad P|^2/(2 l2). For an l1 penalty alone y is scaled into the domain of
         r*, which costs a visit without a product. Without a penalty it is inf. With an intercept the derivatives add
-        up to 0, since the intercept is the best one (`at_scores`).
+        up to 0, since the intercept is the best one (`at_scores`); where they do not, so far out that losses have no
+        curvature, it is inf.
         """
+        found = self._certificate(point)
+        return found._replace(gap=np.where(point.balanced, found.gap, np.inf))
+
+    def _certificate(self, point: Point) -> Candidate:
         l1, l2 = self.problem.l1, self.problem.l2
         features = slice(-1) if self.problem.intercept else slice(None)
         w, gradient = point.w[features], point.gradient[features]

@@ -181,6 +181,10 @@ def is_mapped(array: Any) -> bool:
 def as_matrix(A: Any, argument: str) -> Any:
     """A as it is if it has rows and columns, lists as an array; refused if it is not a matrix or is empty."""
     given = type(A).__name__
+    if callable(getattr(A, "samples", None)):
+        raise TypeError(
+            f"{argument} is a {given}, and must be in memory here; estimators, ERM and linalg.lstsq take it."
+        )
     if not sp.issparse(A):
         try:
             A = np.asanyarray(A)

@@ -14,6 +14,7 @@ from coordwise.validation import FloatArray
 
 __all__ = ["MOST_FEATURES", "SecondMoments", "far_from_0"]
 
+EPS = float(np.finfo(float).eps)
 MOST_FEATURES = 10_000  # whose products with each other are kept: 0.8 GB
 
 
@@ -95,10 +96,10 @@ class SecondMoments:
         w, gap = np.empty_like(self.cross), np.empty(len(alphas))
         for alpha in np.unique(alphas):
             which = alphas == alpha
-            w[:, which], gap[which] = self._solved(float(alpha), self.cross[:, which])
+            w[:, which], gap[which] = self._solved(float(alpha), self.cross[:, which], self.squares[which])
         return w, self.level - self.mean @ w, gap
 
-    def _solved(self, alpha: float, cross: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _solved(self, alpha: float, cross: FloatArray, squares: FloatArray) -> tuple[FloatArray, FloatArray]:
         hessian = self.gram + alpha * np.eye(len(self.gram))
         try:
             factor = scipy.linalg.cho_factor(hessian)
@@ -116,7 +117,25 @@ class SecondMoments:
         w = solve(cross)
         w += solve(cross - hessian @ w)
         left = cross - hessian @ w
-        return w, np.maximum((left * solve(left)).sum(axis=0), 0.0) / (2 * self.total)
+        gap = np.maximum((left * solve(left)).sum(axis=0), 0.0) + _hidden(alpha, hessian, w, cross)
+        return w, np.minimum(gap, squares) / (2 * self.total)  # P(0) is more than P(w), and no loss is negative
+
+
+def _hidden(alpha: float, hessian: FloatArray, w: FloatArray, cross: FloatArray) -> FloatArray:
+    """What the rounding of the moments may hide of twice the gap: |delta|^2 over the least curvature.
+
+    The curvature is alpha, or without a penalty an eigenvalue. Where one is 0 up to rounding the moments cannot tell
+    features that depend on each other from features that nearly do, and anything may be hidden.
+    """
+    unit = 1 / np.sqrt(np.where(np.diag(hessian) > 0, np.diag(hessian), 1.0))
+    delta = EPS * unit[:, None] * (np.abs(hessian) @ np.abs(w) + np.abs(cross))
+    if alpha > 0:
+        return np.asarray((delta**2 / (alpha * unit[:, None] ** 2)).sum(axis=0))
+    seen = np.diag(hessian) > 0  # a feature that is 0 everywhere has nothing to hide
+    values = scipy.linalg.eigvalsh((hessian * unit * unit[:, None])[np.ix_(seen, seen)]) if seen.any() else np.ones(1)
+    if values[0] <= len(values) * EPS * values[-1]:
+        return np.full(w.shape[1], np.inf)
+    return np.asarray((delta**2).sum(axis=0) / values[0])
 
 
 def far_from_0(

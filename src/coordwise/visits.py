@@ -74,11 +74,23 @@ def product(block: Block, *, w: FloatArray) -> Visited:
     return block.product(w), []
 
 
-def at_scores(block: Block, t: FloatArray, *, loss: Loss) -> Visited:
-    """The sum of the losses at scores t, and A' of their derivatives, which are kept."""
+def at_scores(block: Block, t: FloatArray, *, loss: Loss, sized: bool = False) -> Visited:
+    """The sum of the losses at scores t, and A' of their derivatives, which are kept; `sized`, also the sum of the
+    sizes of what the derivatives are differences of.
+    """
     terms = block.terms(loss)
     y = terms.derivative(t)
-    return y, [terms.value(t), block.adjoint(y)]
+    return y, [terms.value(t), block.adjoint(y), *([_size(block, t, y, loss)] if sized else [])]
+
+
+def _size(block: Block, t: FloatArray, y: FloatArray, loss: Loss) -> FloatArray:
+    """An upper bound of the rounding of sum_i y_i, divided by the machine's precision."""
+    if loss.coupled:
+        return np.full(block.outputs, float(block.m) if block.s is None else block.s.sum())
+    size = np.abs(y)
+    if loss.gamma > 0:
+        size = size + block.terms(loss).second_derivative(t) * (np.abs(t) + np.abs(block.b))
+    return np.asarray(size.sum(axis=0))
 
 
 @rowless
@@ -105,8 +117,7 @@ def shifted(block: Block, t: FloatArray, *, by: FloatArray) -> Visited:
 def slope_and_size(block: Block, t: FloatArray, *, loss: Loss) -> Visited:
     """`slope_of_shift` at t, and the sum of the moduli of the derivatives, or of what they are differences of."""
     terms = block.terms(loss)
-    h = terms.second_derivative(t)
-    size = (np.abs(terms.derivative(t)) + h * (np.abs(t) + np.abs(block.b))).sum(axis=0)
+    size = _size(block, t, terms.derivative(t), loss)
     return None, [*slope_of_shift(block, t, loss=loss, by=np.zeros(block.outputs))[1], size]
 
 
@@ -175,6 +186,12 @@ def times_together(block: Block, q: FloatArray, *, p: FloatArray, loss: Loss) ->
 def dual(block: Block, y: FloatArray, *, loss: Loss) -> Visited:
     """The sum of the conjugates at y, A'y, and the sum of |y|."""
     return None, [block.terms(loss).conjugate(np.ascontiguousarray(y)), block.adjoint(y), np.abs(y).sum(axis=0)]
+
+
+def squares_along(block: Block, *, w: FloatArray) -> Visited:
+    """sum_i s_i <a_i, w_k>^2 for every column of w."""
+    t = block.product(w)
+    return None, [np.einsum("ik,ik,i->k", t, t, np.ones(block.m) if block.s is None else block.s)]
 
 
 def first_moments(block: Block) -> Visited:

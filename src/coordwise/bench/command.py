@@ -103,7 +103,7 @@ class OwnData:
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; returns its exit code."""
     if importlib.util.find_spec("sklearn") is None:
-        return _refuse('coordwise bench needs scikit-learn: pip install "coordwise[sklearn]".')
+        return _refuse('coordwise bench needs scikit-learn: pip install ".[sklearn]".')
     from coordwise.bench.race import race
     from coordwise.bench.worker import Worker
 

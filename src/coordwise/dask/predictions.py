@@ -51,8 +51,19 @@ def _applied(X: Any, model: Any, method: str) -> Any:
 
 def score(predicted: Any, y: Any, sample_weight: Any, *, classes: bool) -> float:
     """The share of right predictions, or R^2 (the mean over several targets); the sums are computed on the workers."""
-    y = y.to_dask_array() if hasattr(y, "to_dask_array") else y
-    s = sample_weight.to_dask_array() if hasattr(sample_weight, "to_dask_array") else sample_weight
+    if y is None:
+        raise ValueError("y is missing; the score of dask collections needs their targets.")
+    y = y.to_dask_array(lengths=True) if hasattr(y, "to_dask_array") else y
+    s = sample_weight.to_dask_array(lengths=True) if hasattr(sample_weight, "to_dask_array") else sample_weight
+    y = y if dask.is_dask_collection(y) else np.asarray(y)
+    s = s if s is None or dask.is_dask_collection(s) else np.asarray(s)
+    if classes and y.ndim == 2 and y.shape[1] == 1:
+        y = y[:, 0]
+    if classes and y.ndim != 1:
+        raise ValueError(f"y has shape {y.shape}; the labels need one column.")
+    for name, given in (("y", y), ("sample_weight", s)):
+        if given is not None and len(given) != len(predicted):
+            raise ValueError(f"{name} has {len(given)} entries, and X has {len(predicted)} rows.")
     if classes:
         right = (predicted == y).astype(float)
         total, found = dask.compute(*((right.size, right.sum()) if s is None else (s.sum(), (s * right).sum())))

@@ -44,7 +44,7 @@ def convert(
     source : path, array, scipy sparse matrix, iterator or callable
         An svmlight file (plain, or compressed by xz, bzip2 or gzip); .npz (of `scipy.sparse.save_npz`, or of
         `numpy.savez` with the features as X); .npy; .mtx (Matrix Market, read into memory at once); .csv, .parquet,
-        .arrow or .feather (``pip install "coordwise[arrow]"``); a matrix; an iterator of (X, y) or (X, y, s) batches,
+        .arrow or .feather (``pip install ".[arrow]"``); a matrix; an iterator of (X, y) or (X, y, s) batches,
         all sparse or all dense, or a callable that returns one.
     to : path
         The folder to write.

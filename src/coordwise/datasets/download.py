@@ -45,7 +45,7 @@ def fetch_file(url: str, folder: Path, progress: Progress | None = None) -> Path
         import pooch
         import requests
     except ImportError:
-        raise DownloadError('downloads need the package pooch: pip install "coordwise[data]"') from None
+        raise DownloadError('downloads need the package pooch: pip install ".[data]"') from None
     host = urlsplit(url).hostname or shown(url)
     server = urlsplit(url).netloc
     if server in _unreachable:

@@ -44,7 +44,7 @@ def load(
         Holds it as svmlight text, under the LIBSVM site's file name or the ones `Entry.files` lists; nothing else is
         tried then.
     download : bool
-        Whether the LIBSVM site may be asked, or the address in COORDWISE_MIRROR (`pip install "coordwise[data]"`).
+        Whether the LIBSVM site may be asked, or the address in COORDWISE_MIRROR (`pip install ".[data]"`).
     stand_in : bool
         Whether a generated stand-in will do (`Dataset.real` is False then, and `Dataset.origin` says why).
     mmap : bool

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -60,7 +60,7 @@ class Stream:
         self.nnz, d = 0, 0
         for k, (X, y, s) in enumerate(_batches(make_batches)):
             if k == 0:
-                d, self._head = int(X.shape[1]), X[:: max(X.shape[0] // HEAD, 1)]
+                d, self._head = int(X.shape[1]), X[:: max(X.shape[0] // HEAD, 1)].copy()
             if X.shape[1] != d:
                 raise ValueError(f"X of batch {k} has {X.shape[1]} columns, and those before it {d}.")
             if len(weights) != (0 if s is None else k):
@@ -69,8 +69,8 @@ class Stream:
                 raise ValueError(f"y of batch {k} has shape {y.shape}, and batch 0 had {self._seen[0].shape}.")
             block = Block(X, np.zeros((X.shape[0], 1)))
             self._rows.append(X.shape[0])
-            self._seen.append(y)
-            weights += [] if s is None else [s]
+            self._seen.append(y.copy())  # a generator may fill the same array again
+            weights += [] if s is None else [s.copy()]
             norms2.append(block.rows.norms2())
             self.nnz += block.rows.nnz
             kinds.add(X.dtype)
@@ -78,6 +78,7 @@ class Stream:
             raise ValueError("make_batches() yielded no samples.")
         self.y = np.concatenate(self._seen)
         self._s: FloatArray | None = np.concatenate(weights) if weights else None
+        self._own = self._s
         if self._s is not None and not np.any(self._s > 0):
             raise ValueError("sample weights must have at least one positive entry.")
         self._norms2, self.shape = np.concatenate(norms2), (len(self.y), d)
@@ -128,11 +129,13 @@ class Stream:
 
     def __iter__(self) -> Iterator[Rows]:
         begin = 0
-        for k, (X, y, _) in enumerate(_batches(self.make_batches)):
+        for k, (X, y, s) in enumerate(_batches(self.make_batches)):
             same = k < len(self._rows) and X.shape == (self._rows[k], self.shape[1])
+            own = None if self._own is None else self._own[begin : begin + X.shape[0]]
+            same = same and (own is None if s is None else own is not None and np.array_equal(s, own))
             if not same or not np.array_equal(y, self._seen[k]):
                 raise ValueError(
-                    f"batch {k} of a later pass differs from batch {k} of the first one in its shape or targets; "
+                    f"batch {k} of a later pass differs from batch {k} of the first one in shape, targets or weights; "
                     "make_batches() must yield the same batches in the same order each time."
                 )
             end = begin + X.shape[0]
@@ -180,7 +183,7 @@ class _InTurn(Chunks):
         squares = float(norms2.sum() if s is None else norms2 @ s)
         self._sizes = Sizes(n, d + bool(constant), b.shape[1], stream.nnz, total, squares)
 
-    def _blocks(self, *, rowless: bool = False) -> Iterator[Block]:
+    def _blocks(self, *, rowless: bool = False) -> Generator[Block]:
         begin = 0
         if rowless:
             for m in self.stream._rows:

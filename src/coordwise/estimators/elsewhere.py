@@ -52,7 +52,11 @@ class Sourced(Linear):
         self, data: Elsewhere, loss: Loss, penalty: Callable[[float], Penalty], outputs: int, watch: Watch
     ) -> Fit:
         """Fit all outputs at once; `penalty` is a function of the sum of the weights."""
-        method_of(self.method, self.beta)  # refuses what has no meaning; the method itself is for coordinates
+        if method_of(self.method, self.beta).name != "auto":
+            raise ValueError(
+                f"method={self.method!r}, beta={self.beta} choose coordinate steps, which need the samples in memory; "
+                "for samples that are elsewhere leave them out."
+            )
         last = getattr(self, "_last", None) if getattr(self, "warm_start", False) else None
         known = last is not None and last.w.shape == (data.source.shape[1], outputs)
         return fit_source(
@@ -159,6 +163,14 @@ def scores(estimator: Any, source: Any) -> FloatArray:
     """<x_i, w> + c for all samples of a source, part by part; only the scores stay in memory."""
     check_is_fitted(estimator)
     _refuse_scattered(source)
+    known, names = getattr(estimator, "feature_names_in_", None), source.feature_names
+    if known is not None and names is not None and tuple(known) != tuple(names):
+        other = next((pair for pair in zip(known, names, strict=False) if pair[0] != pair[1]), None)
+        why = f"{other[1]!r} in the place of {other[0]!r}" if other else f"{len(names)} of them, not {len(known)}"
+        raise ValueError(
+            f"X has other features than {type(estimator).__name__} was fitted on: {why}. The features of a categorical "
+            "column are its values; convert data that are to be predicted together with those of the fit."
+        )
     if source.shape[1] != estimator.n_features_in_:
         raise ValueError(
             f"X has {source.shape[1]} features, but {type(estimator).__name__} is expecting "
@@ -314,6 +326,6 @@ def classes_elsewhere(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tup
     if len(values) < 2:
         raise ValueError(
             "This solver needs samples of at least 2 classes in the data, but the data contains only one class: "
-            f"{classes[0]!r}"
+            f"{np.asarray(classes[0]).item()!r}"
         )
     return source, classes, Labels(source, values, sums, False)

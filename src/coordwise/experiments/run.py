@@ -143,7 +143,7 @@ def reproduce(
         raise FileExistsError(f"out={str(out)!r} is a file; give a folder, or a name that is free.")
     missing = [name for name in ("jinja2", "matplotlib", "rich") if importlib.util.find_spec(name) is None]
     if missing:
-        raise ValueError(f'reproduce needs {" and ".join(missing)}: pip install "coordwise[cli]".')
+        raise ValueError(f'reproduce needs {" and ".join(missing)}: pip install ".[cli]".')
     told: Any = Silent() if report is None else report
     loaded: dict[str, Dataset] = {}
     for name in paper.DATASETS:

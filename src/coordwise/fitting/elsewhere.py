@@ -13,6 +13,7 @@ import numpy as np
 from coordwise.drive import Limits, Outcome, drive
 from coordwise.fitting.checkpoint import Checkpoint
 from coordwise.fitting.fit import Fit
+from coordwise.fitting.gathered import MOST, fit_gathered
 from coordwise.fitting.offsets import FAR, Offsets, shift_of
 from coordwise.interrupts import Failed, Interrupted
 from coordwise.losses import Loss
@@ -20,7 +21,7 @@ from coordwise.oracle import Oracle, Problem
 from coordwise.penalties import ElasticNet
 from coordwise.recording import Progress
 from coordwise.results import Status
-from coordwise.samples.base import RowsLost, Samples
+from coordwise.samples.base import InOrder, RowsLost, Samples
 from coordwise.samples.source import Source, Targets, Weights
 from coordwise.solvers import SOLVERS, Descent, Solver
 from coordwise.validation import FloatArray
@@ -140,8 +141,9 @@ def fit_source(
 ) -> Fit:
     """Minimise P(w, c) as `coordwise.fitting.fit.fit` does, with `penalty` as a function of W = sum_i s_i.
 
-    The loop is `coordwise.drive.drive`. The dual variables stay with the samples, and the `y` of the result is empty;
-    its `results` hold the `Outcome`. `start` is (w, c).
+    The loop is `coordwise.drive.drive`; for a loss with a kink and at most `coordwise.fitting.gathered.MOST` entries in
+    chunks it is that of a fit in memory, which is far better at them. The dual variables stay with the samples, and the
+    `y` of the result is empty; its `results` hold the `Outcome`. `start` is (w, c).
 
     Raises
     ------
@@ -166,9 +168,25 @@ def fit_source(
         raise ValueError(
             "positive=True needs the samples in memory; for samples that are elsewhere use positive=False."
         )
-    oracle = Oracle(samples, Problem(loss, r.l2, data.free, r.l1))
     left = math.inf if time_limit is None else max(time_limit - (time.perf_counter() - begun), 0.0)
+    if loss.gamma == 0 and strategy == "auto" and isinstance(samples, InOrder) and samples.sizes.nnz <= MOST:
 
+        def moved(found: Fit) -> Fit:
+            w, c = _split(np.vstack([found.w, found.c]) if data.free else found.w, data, offsets)
+            return replace(found, w=w, c=c)
+
+        options = {"tol": tol, "max_passes": max_passes, "callback": callback, "n_jobs": data.threads}
+        try:
+            return moved(
+                fit_gathered(
+                    samples, loss, r, intercept=data.free, time_limit=None if math.isinf(left) else left, **options
+                )
+            )
+        except Interrupted as stop:
+            raise Interrupted(str(stop), moved(stop.result)) from None
+        except RowsLost as error:
+            raise Failed(f"{error} The fit had not begun.") from error
+    oracle = Oracle(samples, Problem(loss, r.l2, data.free, r.l1))
     kept = None if data.checkpoint is None else data.checkpoint.of(data.targets, data.weights, data.scaling, offsets)
     callback = callback if kept is None else kept.watching(callback)
 
@@ -196,14 +214,19 @@ def _start_of(data: Elsewhere, offsets: Offsets, w: FloatArray, c: FloatArray) -
     return np.vstack([w, offsets.removed(w, c) if data.free else c / data.scaling])
 
 
+def _split(w: FloatArray, data: Elsewhere, offsets: Offsets) -> tuple[FloatArray, FloatArray]:
+    """Weights and intercepts for the data as they are, of all weights with that of the intercept as the last row."""
+    if not data.intercept:
+        return w, np.zeros(w.shape[1])
+    w, last = w[:-1], w[-1]
+    return w, offsets.restored(w, last) if data.free else last * data.scaling
+
+
 def _fit_of(outcome: Outcome, data: Elsewhere, offsets: Offsets, coupled: bool, seconds: float) -> Fit:
     """Weights and intercepts for the data as they are."""
-    w, c = outcome.w, np.zeros(outcome.w.shape[1])
-    if data.intercept:
-        w, last = w[:-1], w[-1]
-        c = offsets.restored(w, last) if data.free else last * data.scaling
-        if coupled and data.free:  # a common shift changes nothing: the one with sum 0, as in memory
-            c = c - c.mean()
+    w, c = _split(outcome.w, data, offsets)
+    if coupled and data.free:  # a common shift changes nothing: the one with sum 0, as in memory
+        c = c - c.mean()
     names = ", then ".join(outcome.solvers) or f"none: {outcome.status.value} before the fit"
     return Fit(
         w,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ from coordwise.fitting.weighted import Changing, Most
 from coordwise.lines import flattest, halved
 from coordwise.validation import FloatArray
 
-__all__ = ["FEW", "direction", "factored", "majorant", "newton"]
+__all__ = ["FEW", "direction", "factored", "factored_with_rest", "majorant", "newton"]
 
 FEW = 1000  # features (or samples) for which a dense Gram matrix is cheap
 SHORT = 1 / 8  # a step of less than this came from curvatures that say little about the loss
@@ -377,8 +378,13 @@ def direction(hessian: FloatArray, gradient: FloatArray) -> FloatArray:
 
 
 def factored(hessian: FloatArray) -> Callable[[FloatArray], FloatArray]:
-    """Solutions of hessian x = gradient; rows and columns are scaled to a unit diagonal, since features may be of any
-    size.
+    """Solutions of hessian x = gradient."""
+    return factored_with_rest(hessian)[0]
+
+
+def factored_with_rest(hessian: FloatArray) -> tuple[Callable[[FloatArray], FloatArray], FloatArray]:
+    """Solutions of hessian x = gradient, and the directions (columns) that these leave out, where the Hessian is
+    singular up to rounding. Rows and columns are scaled to a unit diagonal, since features may be of any size.
     """
     diagonal = np.diagonal(hessian)
     unit = 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
@@ -390,11 +396,17 @@ def factored(hessian: FloatArray) -> Callable[[FloatArray], FloatArray]:
 
     factor, wrong = scipy.linalg.lapack.dpotrf(scaled(), lower=0, clean=0, overwrite_a=1)
     if wrong == 0 and (_firm(factor) or _conditioned(factor, scaled())):
-        return lambda g: np.asarray(unit * scipy.linalg.lapack.dpotrs(factor, unit * g)[0], np.float64)
+        solve = partial(_solved, factor, unit)
+        return solve, np.empty((len(unit), 0))
     values, vectors = scipy.linalg.eigh(scaled(), check_finite=False)  # the smallest solution
     kept = values > len(values) * np.finfo(float).eps * values[-1]
+    rest = unit[:, None] * vectors[:, ~kept]
     values, vectors = values[kept], vectors[:, kept]
-    return lambda g: np.asarray(unit * (vectors @ ((vectors.T @ (unit * g)) / values)), np.float64)
+    return lambda g: np.asarray(unit * (vectors @ ((vectors.T @ (unit * g)) / values)), np.float64), rest
+
+
+def _solved(factor: FloatArray, unit: FloatArray, g: FloatArray) -> FloatArray:
+    return np.asarray(unit * scipy.linalg.lapack.dpotrs(factor, unit * g)[0], np.float64)
 
 
 def _firm(factor: FloatArray) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
 from queue import SimpleQueue
 from typing import Any
 
@@ -49,13 +50,14 @@ class Chunks:
     ) -> tuple[Kept, list[FloatArray]]:
         """See `Samples.visit`."""
         found, sums = [], []
-        for k, block in enumerate(self._blocks(rowless=getattr(function, "rowless", False))):
-            if poll is not None:
-                poll()
-            own, small = function(block, *(parts[k] for parts in kept), **sent)
-            found.append(own)
-            sums.append(small)
-            del block  # before the next one but one is loaded
+        with closing(self._blocks(rowless=getattr(function, "rowless", False))) as blocks:
+            for k, block in enumerate(blocks):
+                if poll is not None:
+                    poll()
+                own, small = function(block, *(parts[k] for parts in kept), **sent)
+                found.append(own)
+                sums.append(small)
+                del block  # before the next one but one is loaded
         return tuple(found), summed(sums)
 
     def sweep(
@@ -68,15 +70,16 @@ class Chunks:
     ) -> tuple[Kept, Any]:
         """See `InOrder.sweep`."""
         found = []
-        for k, block in enumerate(self._blocks()):
-            if poll is not None:
-                poll()
-            own, state = function(block, *(parts[k] for parts in kept), state=state, **sent)
-            found.append(own)
-            del block
+        with closing(self._blocks()) as blocks:
+            for k, block in enumerate(blocks):
+                if poll is not None:
+                    poll()
+                own, state = function(block, *(parts[k] for parts in kept), state=state, **sent)
+                found.append(own)
+                del block
         return tuple(found), state
 
-    def _blocks(self, *, rowless: bool = False) -> Iterator[Block]:
+    def _blocks(self, *, rowless: bool = False) -> Generator[Block]:
         """All of them in order, one of which is loaded ahead by another thread.
 
         A load may have a method `rowless` that returns its block without rows.

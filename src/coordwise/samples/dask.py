@@ -103,12 +103,13 @@ class Dask:
         """See `Transport`."""
         if self._closed:
             raise RowsLost("The Dask client was closed.")
-        gone = [handle.key for handle in handles if handle.status in ("cancelled", "lost")]
+        keys = {handle.key for handle in handles}
+        gone = {handle.key for handle in handles if handle.status in ("cancelled", "lost")}
         if gone:
             raise RowsLost(
-                f"{len(gone)} of {len(handles)} partitions were lost, and Dask has no recipe for them: what was "
-                "scattered is gone with its worker. Give data that workers can load again: dask collections, delayed "
-                "values, paths."
+                f"{len(gone)} of {len(keys)} partitions were lost, and Dask has no recipe for them: what was scattered "
+                "is gone with its worker. Give data that workers can load again: dask collections, delayed values, "
+                "paths."
             )
         self._places.clear()
         failed = [handle.key for handle in handles if handle.status == "error"]

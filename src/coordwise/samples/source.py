@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -75,5 +76,7 @@ class Source(Protocol):
 
 
 def is_source(X: Any) -> bool:
-    """Whether X is a `Source`, going by its methods."""
+    """Whether X is a `Source`, going by its methods; TypeError for the path of one."""
+    if isinstance(X, (str, os.PathLike)):
+        raise TypeError(f"X is a path, {str(X)!r}; open it first: coordwise.datasets.open({str(X)!r}).")
     return callable(getattr(X, "samples", None)) and callable(getattr(X, "labels", None)) and hasattr(X, "target_shape")

@@ -57,7 +57,11 @@ class NewtonCG(Outer):
             return why
         if oracle.problem.loss.coupled:
             return "a part's Hessian is for losses that do not couple the outputs"
-        return f"it is for at most {MOST_FEATURES} features" if oracle.shape[0] > MOST_FEATURES else ""
+        d, n = oracle.shape[0], oracle.samples.sizes.n
+        if d > MOST_FEATURES:
+            return f"it is for at most {MOST_FEATURES} features"
+        few = n < d * max(oracle.blocks, 1)
+        return "its preconditioner needs at least as many samples in a block as there are features" if few else ""
 
     def forecast(self, oracle: Oracle, folds: float) -> Work:
         """See `Solver`: sqrt(kappa)/2 steps of conjugate gradients per e-fold, no more than there are features.

@@ -8,16 +8,18 @@ from typing import ClassVar
 
 import numpy as np
 
+from coordwise import visits
 from coordwise.blas import one_blas_thread
 from coordwise.fitting.active_set import ActiveSet
-from coordwise.fitting.newton import factored
+from coordwise.fitting.newton import factored_with_rest
 from coordwise.oracle import Candidate, Oracle, Point, Work
 from coordwise.penalties import ElasticNet
-from coordwise.second_moments import MOST_FEATURES
+from coordwise.second_moments import MOST_FEATURES, SecondMoments
 from coordwise.validation import FloatArray
 
 __all__ = ["Gram"]
 
+EPS = float(np.finfo(float).eps)
 REFINED = 8  # times that the gradient on the samples may correct w; each halves the gap at least
 
 
@@ -30,7 +32,9 @@ class Gram:
     above the goal, w becomes the minimiser of the quadratic with the same G that has the gradient of the samples at w;
     each such round costs two products.
 
-    Without any penalty the gap is g'G^-1 g/2, g being the gradient on the samples: P(w) - min P, of a quadratic.
+    Without any penalty the gap is g'G^-1 g/2, g being the gradient on the samples: P(w) - min P, of a quadratic. Where
+    features depend on each other G has no inverse. Directions v in which it is 0 up to rounding are left out if Av is 0
+    up to the rounding of the samples, too; otherwise the gap is inf, since G says nothing about them.
     """
 
     name: ClassVar[str] = "gram"
@@ -60,9 +64,10 @@ class Gram:
         w[features] = quadratic.minimised(slopes, start[features])
         if oracle.problem.intercept:
             w[-1] = moments.level - moments.mean @ w[features]
+        blind = oracle.problem.l1 + oracle.problem.l2 > 0 or _unseen(oracle, moments, quadratic)
         for _ in range(1 + REFINED):
             point = oracle.at(w)
-            found = self._certified(oracle, point, quadratic)
+            found = self._certified(oracle, point, quadratic, blind)
             yield found
             if np.all((found.gap <= goal) | ~(found.gap <= last / 2)):
                 return
@@ -74,12 +79,26 @@ class Gram:
                 w[-1] -= moments.mean @ (w[features] - here)
 
     @staticmethod
-    def _certified(oracle: Oracle, point: Point, quadratic: _Quadratic) -> Candidate:
+    def _certified(oracle: Oracle, point: Point, quadratic: _Quadratic, blind: bool) -> Candidate:
+        """`blind`: the samples do not see directions that the quadratic leaves out."""
         if oracle.problem.l1 > 0 or oracle.problem.l2 > 0:
             return oracle.certificate(point)
         gradient = point.gradient[: len(quadratic.G)]
         gap = np.maximum((gradient * quadratic.solve(gradient)).sum(axis=0) / 2, 0.0)
-        return Candidate(point.w, point.slopes, point.value, gap)
+        return Candidate(point.w, point.slopes, point.value, gap if blind else np.full_like(gap, np.inf))
+
+
+def _unseen(oracle: Oracle, moments: SecondMoments, quadratic: _Quadratic) -> bool:
+    """Whether A v is 0 up to rounding for every direction v that was left out: one product for each of them."""
+    left_out = quadratic.left_out
+    if not left_out.shape[1]:
+        return True
+    if oracle.problem.intercept:
+        left_out = np.vstack([left_out, -moments.mean @ left_out])
+    squares = oracle.visit(left_out.shape[1], visits.squares_along, w=left_out)[1][0]
+    sizes = oracle.samples.sizes
+    size = (sizes.squares + oracle.problem.intercept * sizes.total) * (left_out**2).sum(axis=0)
+    return bool(np.all(squares <= (8 * EPS * sizes.d) ** 2 * size))
 
 
 class _Quadratic:
@@ -90,7 +109,7 @@ class _Quadratic:
         if l1 == 0:
             H = G.copy()
             H[np.diag_indices_from(H)] += l2
-            self._solve = factored(H)
+            self._solve, self.left_out = factored_with_rest(H)
 
     def solve(self, slopes: FloatArray) -> FloatArray:
         """(G + l2)^-1 of every column."""

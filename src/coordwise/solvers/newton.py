@@ -59,7 +59,8 @@ class Outer:
             better = (found.gap < least / 2) | (found.value < lowest - 64 * EPS * np.abs(lowest))
             patience = PATIENCE if np.any(active & better) else patience - 1
             least, lowest = np.minimum(least, found.gap), np.minimum(lowest, found.value)
-            left = np.where(active, found.gap / np.maximum(begun, 1e-300), 0.0)
+            with np.errstate(invalid="ignore"):  # both may be infinite
+                left = np.where(active, np.fmin(found.gap / np.maximum(begun, 1e-300), 1.0), 0.0)
             curvature = oracle.curvature(point, "majorant" if above else "exact")
             step = self.step(curvature, left, goal)
             if oracle.problem.loss.coupled:  # it does not see a shift of all outputs, which the penalty takes to 0
