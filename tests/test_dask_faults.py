@@ -86,24 +86,24 @@ def data(count=4):
 @pytest.mark.parametrize("which", [slice(1), slice(None)])
 def test_killed_workers_are_replaced(client, best, usual, which):
     """One of them, or all; the nannies start new ones, and Dask loads and computes again what they held."""
-    pids = list(client.run(os.getpid).values())[which]
+    pids = list(client.run(os.getpid, on_error="ignore").values())[which]
     X, two = data()
     model = cd.LogisticRegression(**OPTIONS, callbacks=At(3, lambda: kill(pids))).fit(X, two)
-    assert not set(pids) & set(client.run(os.getpid).values())
+    assert not set(pids) & set(client.run(os.getpid, on_error="ignore").values())
     certified(model, best)
     np.testing.assert_array_equal(model.coef_, usual)  # the same partitions, the same bits
 
 
 def test_a_worker_is_killed_within_a_round(client, best):
     """While a block function runs, so that the round itself is lost, and not only what was there before it."""
-    pids = client.run(os.getpid)
+    pids = client.run(os.getpid, on_error="ignore")
     source = cd.DaskSource(*data(2), client=client)
     samples = source.samples()
     _ = samples.sizes
     victim = pids[next(iter(client.who_has(samples.partitions).values()))[0]]
     _, sums = samples.visit(deadly, victim=victim)
     np.testing.assert_allclose(sums[0], A.T @ np.ones((280, 1)))
-    assert victim not in client.run(os.getpid).values()
+    assert victim not in client.run(os.getpid, on_error="ignore").values()
 
 
 def deadly(block, *, victim):
@@ -114,7 +114,7 @@ def deadly(block, *, victim):
 
 def test_what_was_scattered_is_gone_with_its_worker(client):
     items = client.scatter(parts(2, A, TWO), hash=False)
-    pids = list(client.run(os.getpid).values())
+    pids = list(client.run(os.getpid, on_error="ignore").values())
     model = cd.LogisticRegression(**OPTIONS, callbacks=At(3, lambda: kill(pids)))
     with pytest.raises(Failed, match=r"Give data that workers can load again.* The best point so far") as caught:
         model.fit(items)
@@ -147,7 +147,7 @@ def test_a_worker_is_added(both, client, best, usual):
 
 def test_a_worker_that_says_nothing_is_named(client):
     """It is stopped, not killed: connections stay open, and only its heartbeats are missing."""
-    address, pid = next(iter(client.run(os.getpid).items()))
+    address, pid = next(iter(client.run(os.getpid, on_error="ignore").items()))
     model = cd.LogisticRegression(**OPTIONS, patience=3.0, callbacks=At(3, lambda: os.kill(pid, signal.SIGSTOP)))
     try:
         with pytest.raises(

@@ -510,7 +510,7 @@ def test_no_network_is_noticed_once(small, monkeypatch):
 
 def test_without_pooch(small, monkeypatch):
     monkeypatch.setitem(sys.modules, "pooch", None)
-    with pytest.raises(datasets.DownloadError, match=r'pip install "coordwise\[data\]"'):
+    with pytest.raises(datasets.DownloadError, match=r'pip install "\.\[data\]"'):
         datasets.load("w8a", stand_in=False)
 
 
