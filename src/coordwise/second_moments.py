@@ -89,9 +89,11 @@ class SecondMoments:
         )
 
     def ridge(self, alphas: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Weights (d x K), intercepts, and P(w, c) - min P for P with the losses' mean and (alpha/W/2) |w|^2.
+        """Weights (d x K), intercepts, and a bound of P(w, c) - min P, P being the mean loss and (alpha/W/2) |w|^2.
 
-        Of several solutions without a penalty those of smallest |w|.
+        The bound allows for the rounding of the moments. Of several solutions without a penalty the weights are those
+        of smallest |w|, and the bound is P(0), since the moments do not tell features that depend on each other from
+        features that nearly do.
         """
         w, gap = np.empty_like(self.cross), np.empty(len(alphas))
         for alpha in np.unique(alphas):

@@ -18,7 +18,7 @@ from typing import Generic, Protocol, TypeVar
 __all__ = ["Bidder", "Choice", "rate_left"]
 
 PROBE, STAY, CAP = 0.5, 0.7, 2.0  # derived: see above
-HOPE = 3.0  # how much faster than its worst case an iterative solver may turn out
+HOPE = 3.0  # assumed: how much faster than its worst case an iterative solver may turn out
 
 
 class Bidder(Protocol):

@@ -1,6 +1,7 @@
 """What work costs, in the time one thread takes to read an entry of sparse rows: (entry, flop, visit, byte).
 
-Rough ratios of a machine of 2026, which ship as constants so that the same seed gives the same bits everywhere.
+Ratios of a machine of 2026, which ship as constants so that the same seed gives the same bits everywhere. Those of
+memory and of chunks are estimates that no program measures yet.
 """
 
 from __future__ import annotations

@@ -110,7 +110,8 @@ class Sourced(Linear):
         ----------
         make_batches : callable
             Returns a fresh iterator over the same (X, y) or (X, y, sample_weight) batches in the same order each time
-            it is called. X is dense or sparse.
+            it is called. X is dense or sparse. Shapes, targets and weights are compared from pass to pass, X is not.
+            The first pass, which finds out about the samples, is not subject to `time_limit`.
         classes : array-like, default=None
             The classes, for a classifier; a ValueError says so if the batches hold others, or lack one.
 
@@ -121,7 +122,7 @@ class Sourced(Linear):
         Raises
         ------
         TypeError, ValueError
-            Naming the batch that is wrong, or that differs from the one of the first pass.
+            If a batch is wrong, or differs from the one of the first pass.
         """
         stream, y = Stream(make_batches), None
         if is_classifier(self):

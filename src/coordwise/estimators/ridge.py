@@ -150,7 +150,8 @@ class Ridge(Penalised):
         """Take in one more batch of samples: afterwards the model is that of all batches since the last `fit`, exactly.
 
         Of the samples only means and products of features with each other are kept, d^2 numbers. `dual_gap_` is
-        P(w, c) - min P as far as rounding leaves it, `n_samples_seen_` counts the samples.
+        a bound of P(w, c) - min P that allows for the rounding of these numbers (with alpha=0 and features that depend
+        on each other it is P(0)), `n_samples_seen_` counts the samples.
 
         Parameters
         ----------

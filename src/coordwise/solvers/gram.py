@@ -64,10 +64,10 @@ class Gram:
         w[features] = quadratic.minimised(slopes, start[features])
         if oracle.problem.intercept:
             w[-1] = moments.level - moments.mean @ w[features]
-        blind = oracle.problem.l1 + oracle.problem.l2 > 0 or _unseen(oracle, moments, quadratic)
+        complete = oracle.problem.l1 + oracle.problem.l2 > 0 or _nothing_left_out(oracle, moments, quadratic)
         for _ in range(1 + REFINED):
             point = oracle.at(w)
-            found = self._certified(oracle, point, quadratic, blind)
+            found = self._certified(oracle, point, quadratic, complete)
             yield found
             if np.all((found.gap <= goal) | ~(found.gap <= last / 2)):
                 return
@@ -79,17 +79,20 @@ class Gram:
                 w[-1] -= moments.mean @ (w[features] - here)
 
     @staticmethod
-    def _certified(oracle: Oracle, point: Point, quadratic: _Quadratic, blind: bool) -> Candidate:
-        """`blind`: the samples do not see directions that the quadratic leaves out."""
+    def _certified(oracle: Oracle, point: Point, quadratic: _Quadratic, complete: bool) -> Candidate:
+        """Without a penalty the gap is inf unless the quadratic is `complete` (see `_nothing_left_out`)."""
         if oracle.problem.l1 > 0 or oracle.problem.l2 > 0:
             return oracle.certificate(point)
         gradient = point.gradient[: len(quadratic.G)]
         gap = np.maximum((gradient * quadratic.solve(gradient)).sum(axis=0) / 2, 0.0)
-        return Candidate(point.w, point.slopes, point.value, gap if blind else np.full_like(gap, np.inf))
+        return Candidate(point.w, point.slopes, point.value, gap if complete else np.full_like(gap, np.inf))
 
 
-def _unseen(oracle: Oracle, moments: SecondMoments, quadratic: _Quadratic) -> bool:
-    """Whether A v is 0 up to rounding for every direction v that was left out: one product for each of them."""
+def _nothing_left_out(oracle: Oracle, moments: SecondMoments, quadratic: _Quadratic) -> bool:
+    """Whether Av is 0 up to rounding for every direction v in which the quadratic is flat, so that P is flat there too.
+
+    It costs a product for each of these directions.
+    """
     left_out = quadratic.left_out
     if not left_out.shape[1]:
         return True
